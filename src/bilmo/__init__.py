@@ -1,0 +1,45 @@
+"""Contextual word vectors: load every old ELMo model, embed, mix, use in torch.
+
+>>> import bilmo
+>>> elmo = bilmo.load("path")                                   # doctest: +SKIP
+>>> elmo.layers([["The", "cat", "sat"], ["Hello"]])             # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bilmo.embed.embedder import Embedder as Embedder
+    from bilmo.embed.embedder import load as load
+    from bilmo.errors import BilmoError as BilmoError
+    from bilmo.net.bilm import BiLM as BiLM
+    from bilmo.net.config import BiLMConfig as BiLMConfig
+    from bilmo.net.layers import Layers as Layers
+    from bilmo.net.mix import Mix as Mix
+
+__version__ = "0.1.0.dev0"
+
+_HOMES = {
+    "BiLM": "bilmo.net.bilm",
+    "BiLMConfig": "bilmo.net.config",
+    "BilmoError": "bilmo.errors",
+    "Embedder": "bilmo.embed.embedder",
+    "Layers": "bilmo.net.layers",
+    "Mix": "bilmo.net.mix",
+    "load": "bilmo.embed.embedder",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that `bilmo --help` never waits for torch."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bilmo' has no attribute {name!r}; it has {', '.join(__all__)}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

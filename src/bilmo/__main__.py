@@ -1,0 +1,5 @@
+"""`python -m bilmo`."""
+
+from bilmo.cli.app import main
+
+main()

@@ -1,0 +1,58 @@
+"""The program `bilmo`: its commands, and how a mistake is shown.
+
+Knows: typer. Blind to: torch, until a command runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from bilmo import __version__
+from bilmo.cli import convert, embed, info
+from bilmo.errors import BilmoError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(info.info)
+app.command()(convert.convert)
+app.command()(embed.embed)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def bilmo(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
+) -> None:
+    """Contextual word vectors (ELMo): look into models, convert them, embed text.
+
+    A MODEL is a folder, a zip, or a weights file: bilmo's own, bilm-tf's and AllenNLP's `options.json` with HDF5,
+    a TensorFlow checkpoint, or an ELMoForManyLangs folder. The layout is found by looking.
+    """
+
+
+def main() -> None:
+    """Run a command; a user's mistake is one line on standard error and exit code 1, never a traceback."""
+    try:
+        app()
+    except BilmoError as error:
+        print(f"bilmo: {error}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        print("bilmo: interrupted; nothing half-written was left behind", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output went away, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

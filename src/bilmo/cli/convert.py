@@ -1,0 +1,42 @@
+"""`bilmo convert`: any readable layout to one that bilmo writes."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+
+import typer
+
+
+class To(StrEnum):
+    """Layouts that can be written."""
+
+    bilmo = "bilmo"
+    allennlp = "allennlp"
+
+
+def convert(
+    old: Path = typer.Argument(help="A model of any layout."),
+    new: Path = typer.Argument(help="The folder to make; it must not exist yet."),
+    to: To = typer.Option(
+        To.bilmo, help="`bilmo`: our folder. `allennlp`: options.json and HDF5, for AllenNLP and bilm-tf."
+    ),
+) -> None:
+    """Rewrite a model in another layout.
+
+    Weights keep every bit. To `bilmo`, the settled start of sentences is computed and stored with the model. What
+    options.json and HDF5 cannot hold is refused, or named as dropped (softmax, settled start).
+    """
+    from bilmo.cli import show
+    from bilmo.embed.embedder import settled
+    from bilmo.legacy import layouts
+
+    bundle = layouts.read(old)
+    if to is To.bilmo:
+        bundle = settled(bundle)
+    dropped = layouts.write(bundle, new, to.value)
+    show.notes(bundle.notes)
+    for what in dropped:
+        print(f"dropped: {what}; this layout has no place for it", file=sys.stderr)
+    print(f"{new}: written")

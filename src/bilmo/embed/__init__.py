@@ -1,0 +1,1 @@
+"""Sentences to vectors: the loaded model at work."""

@@ -1,0 +1,1 @@
+"""Tokens to integer arrays: characters, vocabulary, batches. NumPy only."""

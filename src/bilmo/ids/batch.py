@@ -1,0 +1,115 @@
+"""Sentences as a Batch: the distinct words once, and where each stands.
+
+Knows: chars, vocab, numpy. Blind to: files, tensors, the network.
+"""
+
+# B sentences, T tokens with both boundaries, U distinct words, C characters
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END, Chars, Ids, pad_words
+from bilmo.ids.vocab import Vocab
+
+Sentence = Sequence[str]
+Key = tuple[tuple[int, ...], int]
+"""What the network can know of a word: its character ids and its word id (empty and -1 where not used)."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """The distinct words of a batch, as the word encoder wants them."""
+
+    chars: Ids | None
+    """(U, C); None for an encoder that knows no characters."""
+    ids: Ids | None
+    """(U,) into the word table; None for an encoder of characters alone."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded rows of places in `words`; both directions read the same words, each in its own order."""
+
+    words: Words
+    ahead: Ids
+    """(B, T): the word at each step of the forward stack."""
+    behind: Ids
+    """(B, T): the word at each step of the backward stack; for whole sentences, `ahead` reversed row by row."""
+    lengths: Ids
+    """(B,): steps of a row, boundaries included; longer than that is padding."""
+
+
+@dataclass(frozen=True)
+class Indexer:
+    """Turns sentences into batches with a model's own characters and vocabulary."""
+
+    chars: Chars | None
+    vocab: Vocab | None
+    """Only where the word encoder has a table of words."""
+    lower: bool = False
+    """Look words up in lower case: the word vectors know no other."""
+    widest_filter: int = 1
+
+    def key(self, word: str) -> Key:
+        """Two words with the same key are the same to the network."""
+        characters = tuple(self.chars.ids(word)) if self.chars else ()
+        return characters, self.vocab.ids([self._entry(word)])[0] if self.vocab else -1
+
+    def _entry(self, word: str) -> str:
+        if word in (SENTENCE_BEGIN, SENTENCE_END):
+            return word
+        word = self.chars.cut(word) if self.chars else word
+        return word.lower() if self.lower else word
+
+    def words(self, keys: Sequence[Key]) -> Words:
+        """Arrays for the word encoder."""
+        chars = pad_words(self.chars, [k[0] for k in keys], self.widest_filter) if self.chars else None
+        ids = np.array([k[1] for k in keys], dtype=np.int64) if self.vocab else None
+        return Words(chars, ids)
+
+    def batch(self, sentences: Sequence[Sentence]) -> Batch:
+        """Whole sentences, each between its boundaries."""
+        keys, rows = self.places(sentences)
+        return Batch(self.words(keys), *rows)
+
+    def places(self, sentences: Sequence[Sentence]) -> tuple[list[Key], tuple[Ids, Ids, Ids]]:
+        """The keys of the distinct words, and (ahead, behind, lengths) that point at them."""
+        numbers: dict[Key, int] = {}
+        seen: dict[str, int] = {}  # spares spelling a word out each time it occurs
+
+        def number(word: str) -> int:
+            if word not in seen:
+                seen[word] = numbers.setdefault(self.key(word), len(numbers))
+            return seen[word]
+
+        rows = [[number(word) for word in (SENTENCE_BEGIN, *s, SENTENCE_END)] for s in sentences]
+        lengths = np.array([len(row) for row in rows], dtype=np.int64)
+        ahead = np.zeros((len(rows), max(lengths, default=0)), dtype=np.int64)
+        behind = np.zeros_like(ahead)
+        for k, row in enumerate(rows):
+            ahead[k, : len(row)] = row
+            behind[k, : len(row)] = row[::-1]
+        return list(numbers), (ahead, behind, lengths)
+
+
+def by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Numbers of sentences in groups of like length, each of at most `budget` tokens (or one sentence).
+
+    Every number comes exactly once; the caller puts results back in their places.
+    """
+    order = sorted(range(len(lengths)), key=lambda k: -lengths[k])
+    group: list[int] = []
+    tokens = 0
+    for k in order:
+        cost = lengths[k] + 2  # both boundaries are steps too
+        if group and tokens + cost > budget:
+            yield group
+            group, tokens = [], 0
+        group.append(k)
+        tokens += cost
+    if group:
+        yield group

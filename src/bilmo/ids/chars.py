@@ -1,0 +1,147 @@
+"""A word as character ids: the old UTF-8 byte scheme, and a table of Unicode characters built from text.
+
+Knows: numpy. Blind to: files, tensors, sentences.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bilmo.errors import VocabError
+
+SENTENCE_BEGIN, SENTENCE_END, UNKNOWN = "<S>", "</S>", "<UNK>"
+"""The three words that are marks and not text; as an input `<UNK>` is spelled out like any word."""
+
+Ids = NDArray[np.int64]
+
+
+class ByteChars:
+    """The scheme of bilm-tf and AllenNLP: one UTF-8 byte is one character.
+
+    Ids are those of the weight files: bytes 0 to 255, then five marks. (The old programs add 1 at prediction
+    and put a row for "no token" in front of the table; a Batch holds real words only, so neither is needed.)
+
+    >>> ByteChars(max_characters=50).ids("é")
+    [258, 195, 169, 259]
+    """
+
+    rows = 261
+    sentence_begin, sentence_end, word_begin, word_end, pad = 256, 257, 258, 259, 260
+
+    def __init__(self, max_characters: int | None) -> None:
+        self.max_characters = max_characters
+
+    def cut(self, word: str) -> str:
+        """The word as a vocabulary sees it: whole, for only its bytes are cut."""
+        return word
+
+    def ids(self, word: str) -> list[int]:
+        """Ids of one word, with its begin and end marks, without padding."""
+        if word == SENTENCE_BEGIN:
+            inside = [self.sentence_begin]
+        elif word == SENTENCE_END:
+            inside = [self.sentence_end]
+        else:
+            # Lone surrogates vanish, and the cut may split a character: so did the old programs.
+            inside = list(word.encode("utf-8", "ignore")[: room(self.max_characters)])
+        return [self.word_begin, *inside, self.word_end]
+
+
+MARKS = ("<pad>", "<bow>", "<eow>", "<bos>", "<eos>", "<oov>")
+"""Every character table has these: padding, begin and end of word, begin and end of sentence, unknown."""
+
+
+class CharTable:
+    """Unicode characters, each with the id of its place in `entries`; any script, any number a word.
+
+    An entry is one character, one of MARKS, or "" for an id that no character has.
+    """
+
+    def __init__(self, entries: Iterable[str], max_characters: int | None) -> None:
+        self.entries = tuple(entries)
+        self.max_characters = max_characters
+        missing = [mark for mark in MARKS if mark not in self.entries]
+        if missing:
+            raise VocabError(
+                f"the character table lacks {' '.join(missing)}; it needs each of {' '.join(MARKS)}. "
+                "Restore the file, or build the table anew from text."
+            )
+        self._lookup = {entry: id for id, entry in enumerate(self.entries)}
+        self.rows = len(self.entries)
+        self.pad = self._lookup["<pad>"]
+
+    @classmethod
+    def count(cls, words: Iterable[str], *, max_characters: int | None = 50, min_count: int = 1) -> CharTable:
+        """Build a table from words: the characters seen min_count times or more, most frequent first."""
+        counts: Counter[str] = Counter()
+        for word in words:
+            counts.update(word)
+        kept = [(-n, character) for character, n in counts.items() if n >= min_count]
+        return cls((*MARKS, *(character for _, character in sorted(kept))), max_characters)
+
+    def cut(self, word: str) -> str:
+        """The word as a vocabulary sees it: cut to the characters that there is room for."""
+        return word if word in (SENTENCE_BEGIN, SENTENCE_END) else word[: room(self.max_characters)]
+
+    def ids(self, word: str) -> list[int]:
+        """Ids of one word, with its begin and end marks, without padding."""
+        if word == SENTENCE_BEGIN:
+            inside = [self._lookup["<bos>"]]
+        elif word == SENTENCE_END:
+            inside = [self._lookup["<eos>"]]
+        else:
+            unknown = self._lookup["<oov>"]
+            inside = [self._lookup.get(character, unknown) for character in self.cut(word)]
+        return [self._lookup["<bow>"], *inside, self._lookup["<eow>"]]
+
+    def lines(self) -> list[str]:
+        """One entry a line, in id order; what does not show in a text file is written as its code point."""
+        return [
+            f"U+{ord(entry):04X}" if len(entry) == 1 and (entry.isspace() or not entry.isprintable()) else entry
+            for entry in self.entries
+        ]
+
+    @classmethod
+    def from_lines(cls, lines: Iterable[str], *, max_characters: int | None) -> CharTable:
+        """Read what `lines` wrote."""
+        entries = []
+        for number, line in enumerate(lines, start=1):
+            if line.startswith("U+") and len(line) > 2:
+                try:
+                    line = chr(int(line[2:], 16))
+                except (ValueError, OverflowError):
+                    raise VocabError(f"character table, line {number}: {line[:40]!r} is no code point") from None
+            elif len(line) > 1 and line not in MARKS:
+                raise VocabError(
+                    f"character table, line {number}: {line[:40]!r} is neither one character "
+                    f"nor one of {' '.join(MARKS)}"
+                )
+            entries.append(line)
+        return cls(tuple(entries), max_characters)
+
+
+Chars = ByteChars | CharTable
+
+
+def room(max_characters: int | None) -> int | None:
+    """How many characters of a word are kept when two places go to its begin and end marks."""
+    return None if max_characters is None else max_characters - 2
+
+
+def pad_words(chars: Chars, words: Sequence[Sequence[int]], widest_filter: int) -> Ids:
+    """Ids of many words as one array (words, characters), padded as far as the network can see.
+
+    A max-pooling filter over padding gives the same value at every place, so one place of padding only is
+    enough where the full width has many: the result is that of the full width, at a fraction of the work.
+    """
+    width = max(map(len, words), default=2) + widest_filter
+    if chars.max_characters is not None:
+        width = min(width, chars.max_characters)
+    out = np.full((len(words), width), chars.pad, dtype=np.int64)
+    for row, ids in zip(out, words, strict=True):
+        row[: len(ids)] = ids
+    return out

@@ -1,0 +1,1 @@
+"""Old formats to and from ours; the only room that knows an old name."""

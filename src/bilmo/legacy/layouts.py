@@ -1,0 +1,85 @@
+"""Any model on disk to a Bundle: the layouts bilmo knows, tried in order.
+
+Knows: every reader and writer. Blind to: networks at work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from zipfile import is_zipfile
+
+from bilmo.errors import NotAModel
+from bilmo.legacy import archive, bilmtf, checkpoint, hdf5, manylangs
+from bilmo.store import folder as own
+from bilmo.store.bundle import Bundle
+
+Target = Literal["bilmo", "allennlp"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A kind of model folder: what it must hold, and who reads it."""
+
+    needs: str
+    fits: Callable[[Path], bool]
+    read: Callable[[Path], Bundle]
+
+
+def _has(*names: str) -> Callable[[Path], bool]:
+    return lambda folder: all((folder / name).is_file() for name in names)
+
+
+LAYOUTS = (
+    Layout("config.json and model.safetensors (bilmo)", _has(own.CONFIG, own.WEIGHTS), own.read),
+    Layout("encoder.pkl and token_embedder.pkl (ELMoForManyLangs)", _has(*manylangs.NEEDS), manylangs.read),
+    # A checkpoint comes before HDF5: where a folder has both, it holds the softmax as well.
+    Layout(
+        "options.json and a checkpoint's .index file (bilm-tf)",
+        lambda folder: checkpoint.find(folder) is not None,
+        lambda folder: bilmtf.read_checkpoint(folder, checkpoint.find(folder) or folder),
+    ),
+    Layout("options.json and HDF5 weights (bilm-tf, AllenNLP)", bilmtf.has_weights, bilmtf.read_hdf5),
+)
+
+
+def read(path: Path) -> Bundle:
+    """Load a model from a folder, a zip, a weights file, or a checkpoint's .index file or prefix."""
+    if path.is_dir():
+        return _read_folder(path)
+    if path.suffix == ".index" or Path(f"{path}.index").is_file():
+        return bilmtf.read_checkpoint(path.parent, path.with_suffix("") if path.suffix == ".index" else path)
+    if not path.exists():
+        raise NotAModel(f"{path}: there is no such file or folder")
+    if not path.is_file():
+        raise NotAModel(f"{path}: is neither a file nor a folder")
+    if path.name in (own.CONFIG, own.WEIGHTS, "options.json", "encoder.pkl", "token_embedder.pkl"):
+        return _read_folder(path.parent)
+    if hdf5.looks_like(path):
+        return bilmtf.read_hdf5(path.parent, path)
+    if is_zipfile(path) or path.suffix == ".zip":
+        with archive.unpacked(path) as folder:
+            return _read_folder(folder, shown=path)
+    raise NotAModel(f"{path}: is no model. Known are {_known()}, as a folder or a zip; or the weights file itself.")
+
+
+def _read_folder(folder: Path, shown: Path | None = None) -> Bundle:
+    for layout in LAYOUTS:
+        if layout.fits(folder):
+            return layout.read(folder)
+    held = ", ".join(sorted(entry.name for entry in folder.iterdir())[:12]) or "nothing"
+    raise NotAModel(f"{shown or folder}: is no model; it holds {held}. Known are folders with {_known()}.")
+
+
+def _known() -> str:
+    return "; ".join(layout.needs for layout in LAYOUTS)
+
+
+def write(bundle: Bundle, target: Path, to: Target) -> list[str]:
+    """Save a model in one of the layouts that bilmo writes; what the layout cannot hold is named."""
+    if to == "allennlp":
+        return bilmtf.write(bundle, target)
+    own.write(bundle, target)
+    return []

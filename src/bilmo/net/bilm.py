@@ -1,0 +1,171 @@
+"""The network: a word encoder, a recurrent stack for each direction, and the layers they give.
+
+Knows: ids.batch.Batch, words, cells, layers. Blind to: files, softmax, mixes, what a state was before.
+"""
+
+# B rows, T steps, N all steps of all rows, U distinct words, D one direction, L layers
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from bilmo.ids.batch import Batch
+from bilmo.ids.chars import Ids
+from bilmo.net.cells import Cell, LayerState
+from bilmo.net.config import BiLMConfig, Direction
+from bilmo.net.layers import Layers
+from bilmo.net.recurrence import Steps
+from bilmo.net.words import CharCNN, WordEncoder, WordTable
+
+State = dict[Direction, list[LayerState]]
+"""What every row remembers: for each direction, for each layer."""
+
+
+class BiLM(nn.Module):
+    """Deep forward and backward recurrent stacks over one word encoder.
+
+    >>> layers, state = bilm(batch, state)          # doctest: +SKIP
+    """
+
+    def __init__(self, config: BiLMConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.words = WordEncoder(config)
+        self.stacks = nn.ModuleDict(
+            {d: nn.ModuleList(Cell(config.cell, config.width) for _ in range(config.layers)) for d in config.directions}
+        )
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Random values to train from, as the old systems drew them."""
+        for module in self.modules():
+            if isinstance(module, CharCNN):
+                nn.init.uniform_(module.table, -1.0, 1.0)
+                for conv in module.convolutions():
+                    if module.config.activation == "relu":
+                        nn.init.uniform_(conv.weight, -0.05, 0.05)
+                    else:
+                        nn.init.normal_(conv.weight, std=(conv.weight[0].numel()) ** -0.5)
+                    nn.init.zeros_(cast("Tensor", conv.bias))
+            elif isinstance(module, WordTable):
+                nn.init.normal_(module.weight, std=module.config.width**-0.5)
+                if module.config.given:
+                    nn.init.normal_(module.marks, std=module.config.width**-0.5)
+            elif isinstance(module, nn.Linear):
+                nn.init.normal_(module.weight, std=module.in_features**-0.5)
+                nn.init.zeros_(module.bias)
+            elif isinstance(module, Cell):
+                module.reset_parameters()
+        for name, parameter in self.named_parameters():
+            if name.endswith("carry.bias"):  # a highway begins by letting its input through
+                nn.init.constant_(parameter, 2.0)
+
+    def cells(self, direction: Direction) -> list[Cell]:
+        """The recurrent layers of a direction, the one next to the words first."""
+        return list(cast("Iterable[Cell]", self.stacks[direction]))
+
+    def zero_state(self, rows: int) -> State:
+        """The state before any text."""
+        return {d: [cell.zero_state(rows) for cell in self.cells(d)] for d in self.config.directions}
+
+    def forward(self, batch: Batch, state: State) -> tuple[Layers, State]:
+        """A batch and the state before it to its layers, boundaries included, and the state after it."""
+        return self.in_context(self.words(batch.words), batch.ahead, batch.behind, batch.lengths, state)
+
+    def in_context(self, words: Tensor, ahead: Ids, behind: Ids, lengths: Ids, state: State) -> tuple[Layers, State]:
+        """The same from word vectors (U, D) on, wherever they came from."""
+        rows = Rows(lengths)
+        halves, after = [], {}
+        for direction in self.config.directions:
+            places = ahead if direction == "ahead" else behind
+            x = F.embedding(rows.pack(places).to(words.device), words)  # (N, D); see docs/decisions.md on F.embedding
+            outputs, after[direction] = self.stack(direction, x, rows, state[direction])
+            home = rows.home(reverse=direction == "behind").to(words.device)
+            halves.append(torch.stack([rows.unpack(out, home) for out in outputs]))  # (L+1, B, T, D)
+        values = torch.cat(halves, dim=-1)  # (L+1, B, T, 2D)
+        return Layers(values, torch.from_numpy(rows.mask).to(words.device)), after
+
+    def stack(
+        self, direction: Direction, x: Tensor, rows: Rows, state: list[LayerState]
+    ) -> tuple[list[Tensor], list[LayerState]]:
+        """One direction over packed words (N, D): outputs of layers 0 to L, each (N, D), and the state after."""
+        order = torch.from_numpy(rows.order).to(x.device)
+        back = torch.argsort(order)
+        outputs, after = [x], []
+        for cell, before in zip(self.cells(direction), state, strict=True):
+            out, last = cell(outputs[-1], rows.steps, tuple(s.index_select(0, order) for s in before))
+            # The sum is what the next layer and the reader see; the recurrence itself never sees it.
+            # The word itself is never added to the first layer.
+            outputs.append(out + outputs[-1] if self.config.skip and len(outputs) > 1 else out)
+            after.append(tuple(s.index_select(0, back) for s in last))
+        return outputs, after
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of unequal length packed without padding: step 0 of all rows, step 1, ..., the longest row first."""
+
+    lengths: Ids
+    """(B,), each 1 or more."""
+
+    @property
+    def order(self) -> Ids:
+        """(B,): rows by falling length."""
+        return np.argsort(-self.lengths, kind="stable")
+
+    @property
+    def steps(self) -> Steps:
+        """How many rows are still running at each step."""
+        return Steps(tuple(int(n) for n in self._running.sum(axis=1)))
+
+    @property
+    def mask(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+        """(B, T), True on real steps."""
+        return np.arange(max(self.lengths)) < self.lengths[:, None]
+
+    @property
+    def _running(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+        return self.mask[self.order].T  # (T, B sorted)
+
+    def pack(self, places: Ids) -> Tensor:
+        """(B, T) to (N,)."""
+        return torch.from_numpy(places[self.order].T[self._running])
+
+    def home(self, *, reverse: bool) -> Tensor:
+        """(N,): for each packed step, its place in a flat (B * T); reversed rows count from their own end."""
+        t, rank = np.nonzero(self._running)
+        row = self.order[rank]
+        place = self.lengths[row] - 1 - t if reverse else t
+        return torch.from_numpy(row * max(self.lengths) + place)
+
+    def unpack(self, packed: Tensor, home: Tensor) -> Tensor:
+        """(N, D) to (B, T, D), zero on padding."""
+        shape = (len(self.lengths), int(max(self.lengths)), packed.shape[1])
+        flat = packed.new_zeros(shape[0] * shape[1], shape[2])
+        return flat.index_copy(0, home, packed).view(shape)
+
+
+SETTLING = 32
+"""Empty sentences after which a state no longer changes to speak of."""
+
+
+@torch.no_grad()
+def settle(bilm: BiLM, empty: Batch) -> State:
+    """The state of one row after many empty sentences (`<S> </S>`) from zero: where every sentence may start."""
+    state = bilm.zero_state(1)
+    words = bilm.words(empty.words)
+    for _ in range(SETTLING):
+        _, state = bilm.in_context(words, empty.ahead, empty.behind, empty.lengths, state)
+    return state
+
+
+def spread(state: State, rows: int) -> State:
+    """The state of one row given to many."""
+    return {d: [tuple(s.expand(rows, -1) for s in layer) for layer in stack] for d, stack in state.items()}

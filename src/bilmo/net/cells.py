@@ -1,0 +1,71 @@
+"""One recurrent layer of one direction: its parameters, and what one step does with them.
+
+Knows: config, recurrence. Blind to: words, directions, the stack it stands in.
+"""
+
+# B rows, N all steps of all rows, I input width, D output width, H memory cells
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from bilmo.net import recurrence
+from bilmo.net.config import CellConfig
+from bilmo.net.recurrence import Steps
+
+LayerState = tuple[Tensor, ...]
+"""(h,) of (B, D); for an LSTM (h, c) with c of (B, H)."""
+
+GATES = {"rnn": 1, "gru": 3, "lstm": 4}
+
+
+class Cell(nn.Module):
+    """A tanh RNN, a GRU or an LSTM; gates are stacked in the order that `recurrence` gives."""
+
+    def __init__(self, config: CellConfig, width: int) -> None:
+        super().__init__()
+        self.config = config
+        self.width = width
+        rows = GATES[config.kind] * config.cells
+        self.input = nn.Parameter(torch.empty(rows, width))
+        self.recur = nn.Parameter(torch.empty(rows, width))
+        self.bias = nn.Parameter(torch.empty(rows))
+        self.project = nn.Parameter(torch.empty(width, config.cells)) if config.project else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Glorot uniform over [input ; recurrent] as one matrix, which is how the old systems began; biases 0."""
+        rows, width = self.input.shape
+        bound = math.sqrt(6 / (rows + 2 * width))
+        nn.init.uniform_(self.input, -bound, bound)
+        nn.init.uniform_(self.recur, -bound, bound)
+        nn.init.zeros_(self.bias)
+        if self.project is not None:
+            nn.init.xavier_uniform_(self.project)
+
+    def zero_state(self, rows: int) -> LayerState:
+        """What a row remembers before its first word ever."""
+        widths = (self.width, self.config.cells) if self.config.kind == "lstm" else (self.width,)
+        return tuple(self.bias.new_zeros(rows, width) for width in widths)
+
+    def forward(self, x: Tensor, steps: Steps, state: LayerState) -> tuple[Tensor, LayerState]:
+        """Packed inputs (N, I) and a state to packed outputs (N, D) and the state after each row's last step."""
+        config = self.config
+        if config.kind == "rnn":
+            out, h = recurrence.RNN.apply(x, steps, *state, self.input, self.recur, self.bias)  # type: ignore[no-untyped-call]
+            return out, (h,)
+        if config.kind == "gru":
+            out, h = recurrence.GRU.apply(x, steps, *state, self.input, self.recur, self.bias)  # type: ignore[no-untyped-call]
+            return out, (h,)
+        bias: Tensor = self.bias
+        if config.forget_bias:
+            i, f, rest = bias.split([config.cells, config.cells, 2 * config.cells])
+            bias = torch.cat([i, f + config.forget_bias, rest])
+        weights = (self.input, self.recur, bias, self.project)
+        keep = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, *state, *weights))
+        clips = (config.cell_clip, config.projection_clip)
+        out, h, c = recurrence.LSTM.apply(x, steps, *state, *weights, *clips, keep)  # type: ignore[no-untyped-call]
+        return out, (h, c)

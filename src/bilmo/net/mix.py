@@ -1,0 +1,134 @@
+"""Layers to one vector a token: gamma * sum_j s_j h_j, and the plainer ways.
+
+Knows: layers, torch. Blind to: the network, boundaries, tasks.
+"""
+
+# L layers above the word, B sentences, T tokens, D one direction (twice that for a token)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from bilmo.errors import ConfigError
+from bilmo.net.layers import Layers
+
+How = Literal["weighted", "top", "mean", "concat"] | int | Sequence[int]
+Norm = Literal["allennlp", "bilm-tf"]
+
+EPSILON = {"allennlp": 1e-13, "bilm-tf": 1e-12}
+
+
+class Mix(nn.Module):
+    """One vector a token.
+
+    `how` is "weighted" (trained weights, softmax over layers, times a trained scale), "top" (the last layer,
+    times a trained scale), "mean" (of all layers), "concat" (layers 1 to L side by side), the number of one
+    layer, or several numbers for their mean.
+
+    >>> mix = Mix(layers=2, width=512)              # the paper's; a fresh one is the plain mean
+    >>> mix.output_width
+    1024
+    >>> Mix(layers=2, width=512, how="concat", word=True).output_width
+    2560
+    """
+
+    def __init__(
+        self,
+        *,
+        layers: int,
+        width: int,
+        directions: int = 2,
+        how: How = "weighted",
+        own: bool = False,
+        norm: Norm | None = None,
+        dropout: float = 0.0,
+        word: bool = False,
+    ) -> None:
+        """Make a mix for a network of `layers` layers, each `width` wide in each of its `directions`.
+
+        own: weights of its own for each direction ("weighted" only).
+        norm: every layer is first brought to mean 0 and variance 1 over all tokens of the batch at once
+            ("weighted" only). A vector then depends on its neighbours. The old systems differ in whether
+            boundaries count among the tokens: "bilm-tf" leaves them out, "allennlp" counts them in.
+        dropout: on the result, while training.
+        word: put the word's own vector, which knows no context, in front.
+        """
+        super().__init__()
+        if how == "weighted":
+            self.weights = nn.Parameter(torch.zeros(directions if own else 1, layers + 1))
+        elif own or norm:
+            raise ConfigError(f"own weights and norm belong to the weighted mix, not to {how!r}")
+        if how in ("weighted", "top"):
+            self.scale = nn.Parameter(torch.ones(()))
+        if norm is not None and norm not in EPSILON:
+            raise ConfigError(f"norm is {norm!r}; known are {', '.join(EPSILON)}, or None")
+        self.layers, self.width, self.directions = layers, width, directions
+        self.how, self.norm, self.word = how, norm, word
+        self.chosen = self._numbers(how)
+        self.dropout = nn.Dropout(dropout)
+
+    def _numbers(self, how: How) -> list[int]:
+        """The layers that take part, checked."""
+        if isinstance(how, str):
+            known = {"weighted": 0, "mean": 0, "concat": 1, "top": self.layers}
+            if how not in known:
+                raise ConfigError(f"mix is {how!r}; known are {', '.join(known)}, or numbers of layers")
+            return list(range(known[how], self.layers + 1))
+        numbers = [how] if isinstance(how, int) else list(how)
+        if not numbers or not all(isinstance(n, int) and 0 <= n <= self.layers for n in numbers):
+            raise ConfigError(f"layers are numbered 0 (the word) to {self.layers}; found {numbers}")
+        return numbers
+
+    @property
+    def output_width(self) -> int:
+        """Width of a mixed vector."""
+        one = self.width * self.directions
+        mixed = one * self.layers if self.how == "concat" else one
+        return mixed + (self.width if self.word else 0)
+
+    def forward(self, layers: Layers) -> Tensor:
+        """(L+1, B, T, 2D) to (B, T, output_width), zero where there is no token."""
+        if len(layers.values) != self.layers + 1:
+            raise ConfigError(
+                f"this mix is for {self.layers} layers above the word; it was given {len(layers.values) - 1}"
+            )
+        values = layers.values[self.chosen[0] :] if self.how == "weighted" else layers.values[self.chosen]
+        if self.how == "weighted":
+            mixed = self._weighted(self._normed(values, layers.mask))
+        elif self.how == "concat":
+            mixed = torch.cat(list(values), dim=-1)
+        else:
+            mixed = values.mean(dim=0)
+            if self.how == "top":
+                mixed = self.scale * mixed
+        if self.word:
+            mixed = torch.cat([layers.values[0, ..., : self.width], mixed], dim=-1)
+        return torch.as_tensor(self.dropout(mixed * layers.mask.unsqueeze(-1)))
+
+    def _weighted(self, values: Tensor) -> Tensor:
+        shares = self.shares.repeat_interleave(values.shape[-1] // len(self.weights), dim=0)  # (2D, L+1)
+        return self.scale * torch.einsum("lbtd,dl->btd", values, shares)
+
+    def _normed(self, values: Tensor, mask: Tensor) -> Tensor:
+        if self.norm is None:
+            return values
+        real = mask.unsqueeze(-1)  # (B, T, 1)
+        number = real.sum() * values.shape[-1]
+        mean = (values * real).sum(dim=(1, 2, 3), keepdim=True) / number
+        variance = ((values - mean) ** 2 * real).sum(dim=(1, 2, 3), keepdim=True) / number
+        return (values - mean) / torch.sqrt(variance + EPSILON[self.norm])
+
+    @property
+    def shares(self) -> Tensor:
+        """What each layer contributes, adding up to 1: (1, L+1), or (2, L+1) with own weights a direction."""
+        return torch.softmax(self.weights, dim=1)
+
+    def l2(self, strength: float) -> Tensor:
+        """strength * sum of squared weights, to add to a loss; the scale stays free."""
+        if self.how != "weighted":
+            raise ConfigError(f"a mix of kind {self.how!r} has no weights to keep small")
+        return strength * (self.weights**2).sum()

@@ -1,0 +1,1 @@
+"""Objects to disk and back: our model folder, word vectors, embeddings."""

@@ -1,0 +1,75 @@
+"""The model card: what a model is, in words.
+
+Knows: Bundle. Blind to: files.
+"""
+
+from __future__ import annotations
+
+from bilmo.store.bundle import Bundle
+
+
+def parts_of(bundle: Bundle) -> list[tuple[str, int]]:
+    """Parameters of each part of the model, in the order of the flow."""
+    counts = {"characters": 0, "word table": 0, "word projection": 0, "ahead": 0, "behind": 0, "softmax": 0}
+    prefixes = {
+        "words.chars.": "characters",
+        "words.table.": "word table",
+        "words.project.": "word projection",
+        "stacks.ahead.": "ahead",
+        "stacks.behind.": "behind",
+        "softmax.": "softmax",
+    }
+    for name, value in bundle.weights.items():
+        part = next(part for prefix, part in prefixes.items() if name.startswith(prefix))
+        counts[part] += value.numel()
+    return [(part, count) for part, count in counts.items() if count]
+
+
+def facts_of(bundle: Bundle) -> list[tuple[str, str]]:
+    """What the model is, as pairs of a name and a value."""
+    config, cell, words = bundle.config, bundle.config.cell, bundle.config.words
+    facts = [("layout", bundle.layout)]
+    if words.chars:
+        chars = words.chars
+        kind = "UTF-8 bytes" if chars.kind == "bytes" else f"{chars.rows:,} Unicode characters"
+        most = "any length" if chars.max_characters is None else f"{chars.max_characters} a word"
+        facts.append(("characters", f"{kind}, {chars.width} wide, {most}"))
+        shown = " ".join(f"{w}x{n}" for w, n in chars.filters)
+        facts.append(("filters", f"{shown} = {chars.outputs}, {chars.activation}"))
+        facts.append(("highways", str(chars.highways)))
+    if words.table:
+        origin = "given" if words.table.given else "trained"
+        frozen = ", frozen" if words.table.given and not words.table.tuned else ""
+        facts.append(("word table", f"{words.table.rows:,} words, {words.table.width} wide, {origin}{frozen}"))
+    if words.project:
+        facts.append(("word projection", f"{words.outputs} to {config.width}"))
+    cells = f", {cell.cells} cells" if cell.project else ""
+    facts.append(("layers", f"{config.layers} x {cell.kind.upper()}{cells}, {config.width} wide, a direction"))
+    facts.append(("directions", " and ".join(config.directions)))
+    facts.append(("skip connections", "yes" if config.skip else "no"))
+    if cell.kind == "lstm":
+        facts.append(("cell clip", str(cell.cell_clip or "none")))
+        facts.append(("projection clip", str(cell.projection_clip or "none")))
+        facts.append(("forget bias", str(cell.forget_bias)))
+    facts.append(("vector", f"{config.layers + 1} layers of {config.vector_width}"))
+    facts.append(("vocabulary", f"{len(bundle.vocab):,} words" if bundle.vocab else "none"))
+    facts.append(("softmax", "yes" if bundle.has_softmax else "no"))
+    facts.append(("settled start", "stored" if bundle.start else "made when loaded"))
+    return facts
+
+
+def card_of(bundle: Bundle) -> str:
+    """A card for a model that brought none."""
+    facts = "".join(f"| {name} | {value} |\n" for name, value in facts_of(bundle))
+    parts = "".join(f"| {part} | {count:,} |\n" for part, count in parts_of(bundle))
+    total = sum(count for _, count in parts_of(bundle))
+    notes = "".join(f"- {note}\n" for note in bundle.notes)
+    return (
+        "# Model card\n\n"
+        "A bidirectional language model for contextual word vectors, in bilmo's format.\n\n"
+        f"| what | value |\n|---|---|\n{facts}\n"
+        f"| part | parameters |\n|---|---|\n{parts}| all | {total:,} |\n\n"
+        + (f"## Notes\n\n{notes}\n" if notes else "")
+        + "## Training\n\nNot known: the files that this model came from do not say what text it was trained on, "
+        "and its perplexity was not measured.\n"
+    )

@@ -1,0 +1,193 @@
+"""Our model folder: config.json, model.safetensors, vocab.txt, chars.txt, README.md.
+
+Knows: Bundle, safetensors. Blind to: old formats, networks at work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from bilmo.errors import BilmoError, ConfigError, DamagedFile, OutputError, VocabError, WeightsError
+from bilmo.ids.chars import CharTable
+from bilmo.ids.vocab import Vocab
+from bilmo.net.bilm import State
+from bilmo.net.config import STRICT, BiLMConfig
+from bilmo.store.beside import new_folder
+from bilmo.store.bundle import Bundle, Shape, compare, shapes_of
+from bilmo.store.card import card_of
+from bilmo.text.files import lines
+
+CONFIG, WEIGHTS, VOCAB, CHARS, CARD = "config.json", "model.safetensors", "vocab.txt", "chars.txt", "README.md"
+STATES = ("h", "c")
+FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class FolderConfig:
+    """What config.json holds."""
+
+    __pydantic_config__ = STRICT
+
+    bilmo_format: int
+    """Raised when an older bilmo could no longer read the folder."""
+    network: BiLMConfig
+    sha256: str
+    """Of model.safetensors, so that a damaged file is never used."""
+
+
+def write(bundle: Bundle, folder: Path) -> None:
+    """Save a model; the folder must be new, and appears only when it is whole."""
+    with new_folder(folder) as partial:
+        tensors = {name: value.contiguous() for name, value in bundle.weights.items()} | _start_tensors(bundle.start)
+        try:
+            save_file(tensors, partial / WEIGHTS)
+        except SafetensorError as error:
+            raise OutputError(f"{folder}: the weights cannot be written ({error})") from None
+        config = FolderConfig(bilmo_format=FORMAT, network=bundle.config, sha256=_sha256(partial / WEIGHTS))
+        _write_text(partial / CONFIG, json.dumps(asdict(config), indent=1))
+        if bundle.vocab:
+            _write_text(partial / VOCAB, "".join(f"{word}\n" for word in bundle.vocab.words))
+        if bundle.chars:
+            _write_text(partial / CHARS, "".join(f"{line}\n" for line in bundle.chars.lines()))
+        _write_text(partial / CARD, bundle.card or card_of(bundle))
+
+
+def read(folder: Path) -> Bundle:
+    """Load a model, every part checked against the others before memory is given to it."""
+    config = read_json(folder / CONFIG, FolderConfig)
+    if config.bilmo_format != FORMAT:
+        raise ConfigError(
+            f"{folder / CONFIG}: the folder has format {config.bilmo_format}; this bilmo reads format {FORMAT}. "
+            "Install a newer bilmo."
+        )
+    network = config.network
+    vocab = naming(folder / VOCAB, lambda: Vocab(lines(folder / VOCAB))) if (folder / VOCAB).exists() else None
+    weights = _read_tensors(folder / WEIGHTS, config)
+    softmax = weights.get("softmax.weight")
+    chars = None
+    if network.words.chars and network.words.chars.kind == "unicode":
+        most = network.words.chars.max_characters
+        chars = naming(folder / CHARS, lambda: CharTable.from_lines(lines(folder / CHARS), max_characters=most))
+        same_length(folder / CHARS, chars.rows, network.words.chars.rows)
+    for rows in (network.words.table and network.words.table.rows, softmax is not None and len(softmax)):
+        if rows:
+            same_length(folder / VOCAB, len(vocab) if vocab else None, rows)
+    start = _start_state({name: weights.pop(name) for name in list(weights) if name.startswith("start.")}, network)
+    card = folder / CARD
+    return Bundle(
+        config=network,
+        weights=weights,
+        layout="bilmo folder",
+        vocab=vocab,
+        chars=chars,
+        start=start,
+        card=card.read_text(encoding="utf-8", errors="replace") if card.exists() else "",
+    )
+
+
+def _read_tensors(path: Path, config: FolderConfig) -> dict[str, Tensor]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            found: dict[str, Shape] = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+            rows = found["softmax.weight"][0] if found.get("softmax.weight") else None
+            needed = shapes_of(config.network, softmax_words=rows)
+            if any(name.startswith("start.") for name in found):
+                needed |= _start_shapes(config.network)
+            unused = compare(found, needed, where=str(path))
+            if unused:
+                raise WeightsError(f"{path}: {', '.join(unused)} belong to no part of the network in {CONFIG}")
+            if _sha256(path) != config.sha256:
+                raise DamagedFile(
+                    f"{path}: is not the file that was saved (its SHA-256 differs from the one in {CONFIG}). "
+                    "Fetch or convert the model again."
+                )
+            return {name: file.get_tensor(name).float() for name in found}
+    except (SafetensorError, OSError) as error:
+        raise DamagedFile(f"{path}: cannot be read as safetensors ({error}). Fetch the model again.") from None
+
+
+def _start_tensors(start: State | None) -> dict[str, Tensor]:
+    if start is None:
+        return {}
+    return {
+        f"start.{direction}.{number}.{STATES[k]}": value[0].contiguous()
+        for direction, stack in start.items()
+        for number, layer in enumerate(stack)
+        for k, value in enumerate(layer)
+    }
+
+
+def _start_shapes(config: BiLMConfig) -> dict[str, Shape]:
+    widths = {"h": config.width} | ({"c": config.cell.cells} if config.cell.kind == "lstm" else {})
+    return {
+        f"start.{direction}.{number}.{kind}": (width,)
+        for direction in config.directions
+        for number in range(config.layers)
+        for kind, width in widths.items()
+    }
+
+
+def _start_state(tensors: dict[str, Tensor], config: BiLMConfig) -> State | None:
+    if not tensors:
+        return None
+    state: State = {direction: [() for _ in range(config.layers)] for direction in config.directions}
+    for name in _start_shapes(config):
+        _, direction, number, _ = name.split(".")
+        state[direction][int(number)] += (tensors[name][None],)  # type: ignore[index]
+    return state
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+Config = TypeVar("Config")
+Read = TypeVar("Read")
+
+
+def read_json(path: Path, kind: type[Config]) -> Config:
+    """A JSON file as a checked dataclass; every mistake in it is named with its place."""
+    try:
+        data: Any = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError) as error:
+        raise DamagedFile(f"{path}: is not JSON ({error})") from None
+    try:
+        return TypeAdapter(kind).validate_python(data)
+    except ValidationError as error:
+        wrong = [f"  {'.'.join(map(str, e['loc'])) or 'the whole'}: {e['msg']}" for e in error.errors()[:12]]
+        raise ConfigError(f"{path}: settings that bilmo cannot use.\n" + "\n".join(wrong)) from None
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def naming(path: Path, read: Callable[[], Read]) -> Read:
+    """Run a reader that does not know its file, and put the file's name before its complaint."""
+    try:
+        return read()
+    except BilmoError as error:
+        raise error if str(path) in str(error) else type(error)(f"{path}: {error}") from None
+
+
+def same_length(path: Path, entries: int | None, rows: int) -> None:
+    """Check that a list beside the weights has an entry for each row."""
+    if entries is None:
+        raise VocabError(f"{path}: is missing; the weights have {rows} rows that need their names")
+    if entries != rows:
+        raise VocabError(f"{path}: has {entries} entries, but the weights have {rows} rows. They belong to two models.")

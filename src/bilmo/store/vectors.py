@@ -1,0 +1,137 @@
+"""Word vectors from files: GloVe and word2vec text, word2vec binary; plain, .gz or .xz.
+
+Knows: the file forms. Blind to: networks.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bilmo.errors import DamagedFile, TextError
+from bilmo.ids.vocab import MARKS, Vocab
+from bilmo.text.files import UNPACKING_ERRORS, open_bytes
+
+LONGEST_WORD, LONGEST_LINE, WIDEST = 10_000, 10_000_000, 100_000
+"""Bytes and numbers; beyond these, the file is something else."""
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Words and a vector for each."""
+
+    words: list[str]
+    values: NDArray[np.float32]
+    """(words, width)"""
+
+    @property
+    def lower(self) -> bool:
+        """Whether the file knows lower case only, so that words must be looked up so."""
+        return all(word == word.lower() for word in self.words)
+
+    def table(self) -> tuple[Vocab, NDArray[np.float32]]:
+        """A vocabulary and a table for a word encoder: rows for the three marks in front, to be learned.
+
+        `<UNK>` begins as the file's own vector for unknown words, or as the mean of all; the boundaries as zero.
+        """
+        known = dict(zip(self.words, self.values, strict=True))
+        unknown = next((known[name] for name in ("<unk>", "<UNK>") if name in known), self.values.mean(axis=0))
+        zero = np.zeros_like(unknown)
+        kept = [k for k, word in enumerate(self.words) if word not in MARKS and word.split() == [word]]
+        values = np.concatenate([np.stack([zero, zero, unknown]), self.values[kept]])
+        return Vocab((*MARKS, *(self.words[k] for k in kept))), values.astype(np.float32)
+
+
+def read(path: Path, only: Collection[str] | None = None, most: int | None = None) -> Vectors:
+    """Read a vectors file, plain or packed; `only` these words, and at `most` so many of them.
+
+    A word that comes twice keeps its first vector.
+    """
+    wanted: Wanted = (lambda word: True) if only is None else only.__contains__
+    words: list[str] = []
+    rows: list[NDArray[np.float32]] = []
+    seen: set[str] = set()
+    try:
+        with open_bytes(path) as file:
+            for word, row in islice(_entries(path, file, wanted), most):
+                if word not in seen:
+                    seen.add(word)
+                    words.append(word)
+                    rows.append(row)
+    except UNPACKING_ERRORS as error:
+        raise DamagedFile(f"{path}: unpacking broke off ({error}). The file is truncated or damaged.") from None
+    if not words:
+        what = "none of the words asked for" if only is not None else "no word vectors"
+        raise TextError(f"{path}: holds {what}")
+    values = np.stack(rows)
+    if not np.isfinite(values).all():
+        raise DamagedFile(f"{path}: some values are not finite numbers")
+    return Vectors(words, values)
+
+
+Entry = tuple[str, NDArray[np.float32]]
+Wanted = Callable[[str], bool]
+
+TEXT_ENTRY = re.compile(rb"\S+(?:[ \t]+[-+.\deE]+){1,3}\s")
+"""How a word and its first numbers look when they are text; binary numbers do not."""
+
+
+def _entries(path: Path, file: IO[bytes], wanted: Wanted) -> Iterator[Entry]:
+    """Words and vectors in file order; numbers of words that are not wanted are not looked at."""
+    first = file.readline(LONGEST_LINE)
+    header = first.split()
+    if not header:
+        raise TextError(f"{path}: begins with an empty line; word vectors have a word and its numbers on each")
+    if len(header) != 2 or not all(part.isdigit() for part in header):  # GloVe: no header
+        yield from _text(path, chain([first], file), len(header) - 1, wanted)
+        return
+    number, width = map(int, header)  # word2vec: how many words, how wide
+    if not 0 < width <= WIDEST:
+        raise TextError(f"{path}: its first line says vectors of {width} numbers; 1 to {WIDEST} are accepted")
+    if TEXT_ENTRY.match(cast("io.BufferedReader", file).peek()):
+        yield from _text(path, file, width, wanted, number)
+    else:
+        yield from _binary(path, file, width, wanted, number)
+
+
+def _text(path: Path, rows: Iterable[bytes], width: int, wanted: Wanted, number: int | None = None) -> Iterator[Entry]:
+    """A word and its numbers a line; a word may itself hold spaces, so the numbers are counted from the end."""
+    count = 0
+    for count, row in enumerate(rows, start=1):
+        word, *numbers = row.rstrip().rsplit(None, width) or [b""]
+        if len(numbers) != width or not width:
+            raise TextError(
+                f"{path}, vector {count}: {len(numbers)} numbers after the word; {max(width, 1)} are needed"
+            )
+        name = word.decode("utf-8", "replace")
+        if wanted(name):
+            try:
+                yield name, np.array([float(n) for n in numbers], dtype=np.float32)
+            except ValueError:
+                raise TextError(f"{path}, vector {count}: not all of the {width} values are numbers") from None
+    if number is not None and count != number:
+        raise DamagedFile(f"{path}: its first line says {number} words, but it holds {count}")
+
+
+def _binary(path: Path, file: IO[bytes], width: int, wanted: Wanted, number: int) -> Iterator[Entry]:
+    """A word, a space, its float32 values as bytes, and in some files a line end."""
+    for count in range(1, number + 1):
+        word = b""
+        while (byte := file.read(1)) != b" ":
+            word += byte
+            if not byte or len(word) > LONGEST_WORD:
+                raise DamagedFile(f"{path}: no word where vector {count} of {number} should begin")
+        values = file.read(4 * width)
+        if len(values) != 4 * width:
+            raise DamagedFile(f"{path}: ends within vector {count} of {number}; the file is truncated")
+        name = word.lstrip(b"\n").decode("utf-8", "replace")
+        if wanted(name):
+            yield name, np.frombuffer(values, dtype="<f4").astype(np.float32)

@@ -1,0 +1,1 @@
+"""Text to tokens; no numpy, no torch."""
