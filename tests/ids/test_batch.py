@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from bilmo.ids.batch import Indexer, by_length
 from bilmo.ids.chars import ByteChars, CharTable
 from bilmo.ids.vocab import Vocab
+
 from strategies import configs, indexer_of, quiet, texts, tokens
 
 BYTES = Indexer(chars=ByteChars(50), vocab=None, widest_filter=3)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from bilmo.errors import VocabError
 from bilmo.ids.chars import MARKS, ByteChars, CharTable, pad_words
 from bilmo.net.config import CharsConfig
+
 from reference import spell
 from strategies import characters, quiet, tokens
 

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from bilmo.errors import VocabError
 from bilmo.ids.vocab import MARKS, Vocab
+
 from strategies import quiet, texts
 
 TEXT = [["the", "cat", "the", "dog"], ["cat", "the", "ant"], [], ["dog", "Zoe"]]

@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
-import tf_bundle as tf
 from bilmo.errors import BilmoError, DamagedFile, NotAModel, UnsafeFile, WeightsError
 from bilmo.legacy.checkpoint import MAX_INDEX, MAX_KEY, Checkpoint, find
+
+import tf_bundle as tf
 from tf_bundle import write
 
 GOLDEN = Path(__file__).parents[2].parent / "shared" / "golden"

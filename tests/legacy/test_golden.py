@@ -1,11 +1,12 @@
 import json
 
-import golden
 import h5py
 import numpy as np
 import pytest
 
 import bilmo
+
+import golden
 
 pytestmark = golden.needed
 

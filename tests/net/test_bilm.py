@@ -11,6 +11,7 @@ from bilmo.ids.batch import Indexer, Words
 from bilmo.ids.chars import ByteChars
 from bilmo.net.bilm import SETTLING, BiLM, settle, spread
 from bilmo.net.config import BiLMConfig, CellConfig, CharsConfig, TableConfig, WordsConfig
+
 from reference import layers_of, look_up, spell
 from strategies import (
     CELLS,

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from bilmo.errors import ConfigError
 from bilmo.net.layers import Layers
 from bilmo.net.mix import Mix
+
 from reference import mixed as mixed_by_hand
 from strategies import quiet, seeds
 

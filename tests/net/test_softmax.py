@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import bilmo.net.softmax
 from bilmo.net.softmax import Softmax
+
 from reference import log_probs as log_probs_by_hand
 from strategies import quiet, seeds
 

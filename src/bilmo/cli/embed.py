@@ -60,7 +60,6 @@ def embed(
     if output.suffix.lower() not in (".h5", ".hdf5"):
         raise OutputError(f"{output}: vectors are written as HDF5; name a file that ends in .h5 or .hdf5")
     elmo = load(model, start=start.value)
-    show.notes(elmo.bundle.notes)
     how = _how(mix)
     with show.progress("sentences") as step:
         count = embeddings.write(output, step(_embedded(elmo, lines(sentences), how)))

@@ -65,7 +65,7 @@ class CharCNN(nn.Module):
         places = embedded.shape[2] - width + 1
         step = max(1, AT_ONCE // (conv.out_channels * max(1, len(embedded))))
         pieces = [embedded[:, :, at : at + step + width - 1] for at in range(0, places, step)]
-        best = conv(pieces[0]).amax(dim=2)
+        best: Tensor = conv(pieces[0]).amax(dim=2)
         for piece in pieces[1:]:
             best = torch.maximum(best, conv(piece).amax(dim=2))
         return best

@@ -60,7 +60,8 @@ def facts_of(bundle: Bundle) -> list[tuple[str, str]]:
 
 def card_of(bundle: Bundle) -> str:
     """A card for a model that brought none."""
-    facts = "".join(f"| {name} | {value} |\n" for name, value in facts_of(bundle))
+    (_, origin), *rest = facts_of(bundle)
+    facts = "".join(f"| {name} | {value} |\n" for name, value in [("made from", origin), *rest])
     parts = "".join(f"| {part} | {count:,} |\n" for part, count in parts_of(bundle))
     total = sum(count for _, count in parts_of(bundle))
     notes = "".join(f"- {note}\n" for note in bundle.notes)
