@@ -213,7 +213,7 @@ def test_a_convolution_in_pieces_changes_nothing(at_once):
     check()
 
 
-@pytest.mark.parametrize("at_once", [1, 1 << 22])
+@pytest.mark.parametrize("at_once", [1, 100, 1 << 22])
 def test_a_convolution_never_holds_more_than_it_may(at_once, monkeypatch):
     monkeypatch.setattr(bilmo.net.words, "AT_ONCE", at_once)
     held = []
