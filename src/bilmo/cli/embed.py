@@ -67,11 +67,9 @@ def embed(
 
 
 def _embedded(elmo: Embedder, rows: Iterator[str], mix: How | All) -> Iterator[tuple[str, NDArray[Any]]]:
-    from bilmo.text.split import by_spaces
-
     size = 1 if elmo.start == "carry" else AT_ONCE  # to carry is to go on from the very sentence before
     while texts := [row.strip() for row in islice(rows, size)]:
-        yield from zip(texts, elmo.embed([by_spaces(text) for text in texts], mix=mix), strict=True)
+        yield from zip(texts, elmo.embed([text.split() for text in texts], mix=mix), strict=True)
 
 
 def _how(mix: str) -> How | All:

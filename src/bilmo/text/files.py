@@ -9,7 +9,8 @@ import gzip
 import io
 import lzma
 import sys
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO
@@ -53,19 +54,61 @@ UNPACKING_ERRORS = (EOFError, lzma.LZMAError, gzip.BadGzipFile, ZlibError)
 def lines(path: Path) -> Iterator[str]:
     r"""Lines of UTF-8 text without their ends; only "\n" or "\r\n" ends a line, a byte order mark is dropped."""
     with open_bytes(path) as file:
-        number = 0
-        try:
-            for number, line in enumerate(file, start=1):
-                text = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
-                yield text.removeprefix("\ufeff") if number == 1 else text
-        except UnicodeDecodeError as error:
-            raise TextError(
-                f"{path}, line {number}: byte {error.start + 1} ({error.object[error.start]:#04x}) is not "
-                "UTF-8. bilmo reads UTF-8; convert the file first, for example with: "
-                "iconv -f LATIN1 -t UTF-8 OLD > NEW"
-            ) from None
-        except UNPACKING_ERRORS as error:
-            raise DamagedFile(
-                f"{path}: unpacking broke off after line {number} ({error}). "
-                "The file is truncated or damaged; fetch it again."
-            ) from None
+        yield from _decoded(file, str(path))
+
+
+def all_lines(paths: Iterable[Path]) -> Iterator[str]:
+    """Lines of many files one after the other; a folder stands for all files in it, a zip for all it holds."""
+    for path in files(paths):
+        if path != STDIN and zipfile.is_zipfile(path):
+            yield from _zipped(path)
+        else:
+            yield from lines(path)
+
+
+def files(paths: Iterable[Path]) -> list[Path]:
+    """Files in a fixed order: those named, and in place of a folder all in it by name, hidden ones left out."""
+    found = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        inside = sorted(
+            file
+            for file in path.rglob("*")
+            if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts)
+        )
+        if not inside:
+            raise TextError(f"{path}: the folder holds no files")
+        found += inside
+    return found
+
+
+def _zipped(path: Path) -> Iterator[str]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for member in sorted(archive.namelist()):
+                if not member.endswith("/") and not member.startswith("__MACOSX"):
+                    with archive.open(member) as file:
+                        yield from _decoded(file, f"{path}: {member}")
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        raise DamagedFile(f"{path}: cannot be unpacked ({error}). The zip is damaged or encrypted.") from None
+
+
+def _decoded(file: IO[bytes], name: str) -> Iterator[str]:
+    number = 0
+    try:
+        for number, line in enumerate(file, start=1):
+            text = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+            yield text.removeprefix("\ufeff") if number == 1 else text
+    except UnicodeDecodeError as error:
+        raise TextError(
+            f"{name}, line {number}: byte {error.start + 1} ({error.object[error.start]:#04x}) is not "
+            "UTF-8. bilmo reads UTF-8; convert the file first, for example with: "
+            "iconv -f LATIN1 -t UTF-8 OLD > NEW"
+        ) from None
+    except UNPACKING_ERRORS as error:
+        raise DamagedFile(
+            f"{name}: unpacking broke off after line {number} ({error}). "
+            "The file is truncated or damaged; fetch it again."
+        ) from None

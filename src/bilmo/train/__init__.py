@@ -1,0 +1,1 @@
+"""Make, continue and judge a model."""

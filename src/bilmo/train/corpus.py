@@ -1,0 +1,185 @@
+"""Text to ids on disk, once: the words by falling count, and every sentence as numbers that point at them.
+
+Training and held-out text are told apart here, by whole lines (paragraphs) and by their content, so that no
+paragraph is in both, however often it occurs. Memory grows with the number of distinct words only.
+
+Knows: text, vocab, numpy. Blind to: networks, recipes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bilmo.errors import TextError
+from bilmo.ids.vocab import MARKS
+from bilmo.store.beside import new_folder
+from bilmo.text.split import Splitter
+
+Side = Literal["train", "held"]
+SIDES: tuple[Side, ...] = ("train", "held")
+AT_ONCE = 1 << 20
+"""Ids held in memory at a time."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a corpus is, for whoever wants to know without reading it."""
+
+    words: int
+    """Distinct words, the three marks included."""
+    tokens: dict[Side, int]
+    sentences: dict[Side, int]
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """One side of a corpus: the word ids of all sentences in a row, and where each sentence ends."""
+
+    ids: NDArray[np.uint32]
+    ends: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Tokens of each sentence, boundaries not counted."""
+        return np.diff(self.ends, prepend=0)
+
+
+class Corpus:
+    """A corpus on disk; ids are memory-mapped."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
+        self.facts = Facts(**facts)
+
+    @property
+    def words(self) -> list[str]:
+        """All distinct words: the marks, then words by falling count in the training text."""
+        return (self.folder / "words.txt").read_text(encoding="utf-8").split("\n")[:-1]
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How often each word occurs in the training text."""
+        return np.asarray(np.load(self.folder / "counts.npy"))
+
+    def sentences(self, side: Side) -> Sentences:
+        """The sentences of one side."""
+        ids, ends = (_mapped(self.folder / f"{side}.{part}", kind) for part, kind in PARTS.items())
+        return Sentences(ids, ends)
+
+
+PARTS = {"ids": "<u4", "ends": "<i8"}
+
+
+def _mapped(path: Path, kind: str) -> NDArray[Any]:
+    if path.stat().st_size == 0:  # nothing can be mapped of an empty file
+        return np.zeros(0, dtype=kind)
+    return np.memmap(path, dtype=kind, mode="r")
+
+
+def build(lines: Iterable[str], split: Splitter, folder: Path, *, held_out: float, seed: int) -> Corpus:
+    """Read text once, write its ids; the folder appears when it is whole."""
+    with new_folder(folder) as partial:
+        numbers: dict[str, int] = {mark: n for n, mark in enumerate(MARKS)}  # in the order of first sight
+        counts = array("q", [0] * len(MARKS))
+        writers = {side: _Writer(partial, side) for side in SIDES}
+        for line in lines:
+            side: Side = "held" if _share(line, seed) < held_out else "train"
+            for sentence in split(line):
+                ids = array("I", [numbers.setdefault(word, len(numbers)) for word in sentence])
+                counts.extend([0] * (len(numbers) - len(counts)))
+                if side == "train":
+                    for id in ids:
+                        counts[id] += 1
+                writers[side].add(ids)
+        for writer in writers.values():
+            writer.close()
+        if not writers["train"].sentences:
+            raise TextError("the text holds no sentences to train on: every line is blank")
+        if not writers["held"].sentences:
+            raise TextError(
+                f"the text has {writers['train'].sentences} sentences and none of its paragraphs fell to the held-out "
+                f"part (a share of {held_out}). Give more text, a larger share, or shorter lines."
+            )
+        order = _by_count(list(numbers), np.asarray(counts))
+        for side in SIDES:
+            _renumber(partial / f"{side}.ids", order)
+        words = list(numbers)
+        text = "".join(f"{words[n]}\n" for n in order)
+        (partial / "words.txt").write_text(text, encoding="utf-8", newline="\n")
+        np.save(partial / "counts.npy", np.asarray(counts)[order])
+        facts = Facts(
+            words=len(words),
+            tokens={side: writers[side].tokens for side in SIDES},
+            sentences={side: writers[side].sentences for side in SIDES},
+        )
+        (partial / "facts.json").write_text(json.dumps(asdict(facts), indent=1), encoding="utf-8")
+    return Corpus(folder)
+
+
+class _Writer:
+    """Ids and ends of one side, written as they come."""
+
+    def __init__(self, folder: Path, side: Side) -> None:
+        self._files: dict[str, IO[bytes]] = {part: (folder / f"{side}.{part}").open("wb") for part in PARTS}
+        self.tokens = self.sentences = 0
+
+    def add(self, ids: array[int]) -> None:
+        self.tokens += len(ids)
+        self.sentences += 1
+        ids.tofile(self._files["ids"])
+        array("q", [self.tokens]).tofile(self._files["ends"])
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+
+
+def _share(line: str, seed: int) -> float:
+    """A number from 0 to 1 that depends on the line's text and the seed alone."""
+    digest = hashlib.blake2b(line.strip().encode("utf-8", "surrogatepass"), digest_size=8, key=str(seed).encode())
+    return int.from_bytes(digest.digest()) / 2**64
+
+
+def _by_count(words: list[str], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers of first sight in the order of final ids: the marks, then falling count, ties by code point."""
+    rest = sorted(range(len(MARKS), len(words)), key=lambda n: (-counts[n], words[n]))
+    return np.array([*range(len(MARKS)), *rest], dtype=np.int64)
+
+
+def _renumber(path: Path, order: NDArray[np.int64]) -> None:
+    """Turn numbers of first sight into final ids, in place, a piece at a time."""
+    if path.stat().st_size == 0:
+        return
+    new = np.empty(len(order), dtype=np.uint32)
+    new[order] = np.arange(len(order), dtype=np.uint32)
+    ids = np.memmap(path, dtype=PARTS["ids"], mode="r+")
+    for at in range(0, len(ids), AT_ONCE):
+        ids[at : at + AT_ONCE] = new[ids[at : at + AT_ONCE]]
+    ids.flush()
+
+
+def targets(ids: NDArray[np.integer], words: int, unknown: int) -> NDArray[np.int64]:
+    """Ids as the softmax knows them: a word beyond its vocabulary is `<UNK>`."""
+    return np.where(ids < words, ids, unknown).astype(np.int64)
+
+
+def texts(corpus: Corpus, side: Side) -> Iterator[list[str]]:
+    """The sentences of one side as words again."""
+    words, sentences = corpus.words, corpus.sentences(side)
+    start = 0
+    for end in sentences.ends:
+        yield [words[id] for id in sentences.ids[start:end]]
+        start = int(end)
