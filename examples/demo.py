@@ -1,4 +1,4 @@
-"""What `make demo` shows: a small model, its layers, and that a word's vector depends on its sentence and on nothing else.
+"""What `make demo` shows: a small model, its layers, and that a vector depends on the sentence and nothing else.
 
 The model is made from a seed, not trained: its numbers obey the arithmetic of ELMo, but mean nothing yet.
 """
@@ -63,9 +63,8 @@ def main() -> None:
         scale = np.abs(chinese).max()
         print(f"the same sentence alone and in a batch: largest difference {np.abs(alone - chinese).max() / scale:.1e}")
         old = bilmo.load(f"{name}/old")
-        print(
-            f"through the old HDF5 layout and back: largest difference {np.abs(old.layers(sentences)[0] - river).max():.1e}"
-        )
+        apart = np.abs(old.layers(sentences)[0] - river).max()
+        print(f"through the old HDF5 layout and back: largest difference {apart:.1e}")
     print("\nTry next:\n  .venv/bin/bilmo --help\n  .venv/bin/bilmo info YOUR_OLD_MODEL\n  make test")
 
 

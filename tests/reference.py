@@ -92,10 +92,10 @@ def filtered(config: CharsConfig, weights: Weights, ids: Sequence[int]) -> Array
 
 
 def highway(weights: Weights, name: str, x: Array) -> Array:
-    """The gate says how much of each number is replaced by its transform; relu always."""
-    gate = sigmoid(weights[f"{name}.gate.weight"] @ x + weights[f"{name}.gate.bias"])
+    """The carry gate says how much of each number passes, the rest is its transform; relu always."""
+    carry = sigmoid(weights[f"{name}.carry.weight"] @ x + weights[f"{name}.carry.bias"])
     transform = np.maximum(weights[f"{name}.transform.weight"] @ x + weights[f"{name}.transform.bias"], 0)
-    return gate * transform + (1 - gate) * x
+    return carry * x + (1 - carry) * transform
 
 
 def word_vector(config: WordsConfig, weights: Weights, chars: Sequence[int] | None, word: int | None) -> Array:

@@ -260,8 +260,8 @@ def test_only_what_is_trained_is_a_parameter():
     "options, says",
     [
         ({"how": "sum"}, r"mix is 'sum'; known are weighted, mean, concat, top, or numbers"),
-        ({"how": 3}, r"numbered 0 \(the word\) to 2; found \[3\]"),
-        ({"how": -1}, r"numbered 0 \(the word\) to 2; found \[-1\]"),
+        ({"how": 3}, r"numbered 0 \(the word\) to 2; found 3"),
+        ({"how": -1}, r"numbered 0 \(the word\) to 2; found -1"),
         ({"how": [0, 7]}, r"numbered 0 \(the word\) to 2; found \[0, 7\]"),
         ({"how": []}, r"numbered 0 \(the word\) to 2; found \[\]"),
         ({"how": [0.5]}, r"numbered 0 \(the word\) to 2; found \[0.5\]"),

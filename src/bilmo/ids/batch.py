@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END, Chars, Ids, pad_words
+from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END, UNKNOWN, Chars, Ids, pad_words
 from bilmo.ids.vocab import Vocab
 
 Sentence = Sequence[str]
@@ -62,8 +62,10 @@ class Indexer:
     def _entry(self, word: str) -> str:
         if word in (SENTENCE_BEGIN, SENTENCE_END):
             return word
-        word = self.chars.cut(word) if self.chars else word
-        return word.lower() if self.lower else word
+        cut = self.chars.cut(word) if self.chars else word
+        if cut in (SENTENCE_BEGIN, SENTENCE_END):  # the begin of a longer word, not a boundary
+            return UNKNOWN
+        return cut.lower() if self.lower else cut
 
     def words(self, keys: Sequence[Key]) -> Words:
         """Arrays for the word encoder."""

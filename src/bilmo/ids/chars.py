@@ -5,6 +5,8 @@ Knows: numpy. Blind to: files, tensors, sentences.
 
 from __future__ import annotations
 
+import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -64,6 +66,12 @@ class CharTable:
     def __init__(self, entries: Iterable[str], max_characters: int | None) -> None:
         self.entries = tuple(entries)
         self.max_characters = max_characters
+        for number, entry in enumerate(self.entries, start=1):
+            if len(entry) > 1 and entry not in MARKS:
+                raise VocabError(
+                    f"character table, line {number}: {entry[:40]!r} is neither one character "
+                    f"nor one of {' '.join(MARKS)}"
+                )
         missing = [mark for mark in MARKS if mark not in self.entries]
         if missing:
             raise VocabError(
@@ -108,20 +116,13 @@ class CharTable:
     @classmethod
     def from_lines(cls, lines: Iterable[str], *, max_characters: int | None) -> CharTable:
         """Read what `lines` wrote."""
-        entries = []
-        for number, line in enumerate(lines, start=1):
-            if line.startswith("U+") and len(line) > 2:
-                try:
-                    line = chr(int(line[2:], 16))
-                except (ValueError, OverflowError):
-                    raise VocabError(f"character table, line {number}: {line[:40]!r} is no code point") from None
-            elif len(line) > 1 and line not in MARKS:
-                raise VocabError(
-                    f"character table, line {number}: {line[:40]!r} is neither one character "
-                    f"nor one of {' '.join(MARKS)}"
-                )
-            entries.append(line)
-        return cls(tuple(entries), max_characters)
+        return cls((_character(line) for line in lines), max_characters)
+
+
+def _character(line: str) -> str:
+    """An entry from its line: as it stands, or by its code point."""
+    found = re.fullmatch(r"U\+([0-9A-F]{4,6})", line)
+    return chr(int(found[1], 16)) if found and int(found[1], 16) <= sys.maxunicode else line
 
 
 Chars = ByteChars | CharTable

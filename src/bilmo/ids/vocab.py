@@ -43,7 +43,7 @@ class Vocab:
         for sentence in sentences:
             counts.update(sentence)
         kept = sorted(
-            (-n, word) for word, n in counts.items() if n >= min_count and word not in MARKS and word.split() == [word]
+            (-n, word) for word, n in counts.items() if n >= min_count and word not in MARKS and fits_a_line(word)
         )
         return cls((*MARKS, *(word for _, word in kept[:max_words])))
 
@@ -56,3 +56,8 @@ class Vocab:
     def ids(self, words: Iterable[str]) -> list[int]:
         """Ids of words; one that is not in the vocabulary has the id of `<UNK>`."""
         return [self._lookup.get(word, self.unknown) for word in words]
+
+
+def fits_a_line(word: str) -> bool:
+    """Whether a line of vocab.txt can hold a word: not empty, no white space, no lone surrogate."""
+    return word.split() == [word] and not any("\ud800" <= character <= "\udfff" for character in word)

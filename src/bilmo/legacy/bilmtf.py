@@ -12,7 +12,7 @@ from pathlib import Path
 
 import h5py
 
-from bilmo.errors import BilmoError, CannotConvert, NotAModel, VocabError, WeightsError
+from bilmo.errors import BilmoError, CannotConvert, NotAModel, WeightsError
 from bilmo.ids.vocab import Vocab
 from bilmo.legacy import checkpoint, hdf5
 from bilmo.legacy.options import Options, network_of
@@ -92,8 +92,11 @@ def _options_file(folder: Path, weights: str) -> Path:
     if usual.exists():
         return usual
     found = [file for file in _files(folder) if file.suffix == ".json" and b'"lstm"' in file.read_bytes()[:1_000_000]]
-    matching = [file for file in found if weights.startswith(file.name.removesuffix("options.json"))]
-    found = matching if len(found) > 1 else found
+    if len(found) > 1:
+        # Of A_options.json and A_B_options.json, the longer is meant by A_B_weights.hdf5.
+        prefixes = {file: file.name.removesuffix("options.json") for file in found}
+        matching = [file for file in found if weights.startswith(prefixes[file])]
+        found = sorted(matching, key=lambda file: len(prefixes[file]))[-1:] or found
     if len(found) != 1:
         what = "no options.json" if not found else f"several options files ({', '.join(f.name for f in found)})"
         raise NotAModel(f"{folder}: {what} beside {weights}. Put the model's own options.json beside it.")
@@ -132,7 +135,8 @@ def _read(options_path: Path, raw: Source, where: Path, layout: str, notes: list
     source = OldSource(raw, str(where))
     if source.padded:
         notes.append("char_embed has 262 rows: the first, for padding, is not used")
-    config, decided = network_of(read_json(options_path, Options), source.shapes, options_path)
+    options = read_json(options_path, Options)
+    config, decided = naming(options_path, lambda: network_of(options, source.shapes, options_path))
     notes += decided
     folder = options_path.parent
     vocab = _vocab(folder, config.words.table.rows if config.words.table else None, notes)
@@ -166,7 +170,7 @@ def _vocab(folder: Path, table_rows: int | None, notes: list[str]) -> Vocab | No
         return None
     try:
         return read_vocab(path)
-    except VocabError as error:  # characters need no vocabulary, so a bad one does no harm
+    except BilmoError as error:  # characters need no vocabulary, so a bad one does no harm
         notes.append(f"vocabulary not used: {error}")
         return None
 
@@ -230,6 +234,7 @@ def _refuse_what_it_cannot_hold(bundle: Bundle) -> None:
         "its words have no greatest length": words.chars is not None and words.chars.max_characters is None,
         "it joins characters and a word table": words.chars is not None and table is not None,
         "its word vectors were given": table is not None and table.given,
+        "its words are looked up in lower case": table is not None and table.lower,
         "its word table is projected": table is not None and words.chars is None and words.project,
     }
     wrong = [reason for reason, holds in reasons.items() if holds]

@@ -14,7 +14,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from bilmo.errors import BilmoError, DamagedFile, UnsafeFile
+from bilmo.errors import BilmoError, DamagedFile, UnsafeFile, WeightsError
 from bilmo.legacy.ties import Array
 from bilmo.store.bundle import Shape
 
@@ -22,7 +22,7 @@ SIGNATURE = b"\x89HDF\r\n\x1a\n"
 MOST_OBJECTS, DEEPEST = 10_000, 12
 """A weights file has some dozens of tensors, six groups deep."""
 SLACK, RATIO = 1 << 26, 100
-"""A tensor may be 64 MB plus a hundred times what the file has on disk: compression never does better on weights."""
+"""All that is read may be 64 MB plus a hundred times what the file has on disk: weights never compress better."""
 
 
 def looks_like(path: Path) -> bool:
@@ -41,6 +41,8 @@ class WeightsFile:
         with _naming(path):
             self._file = h5py.File(path, "r")
         self._shapes: dict[str, Shape] | None = None
+        self._objects = 0
+        self._taken = 0
 
     def __enter__(self) -> WeightsFile:
         return self
@@ -63,9 +65,10 @@ class WeightsFile:
         return self._shapes
 
     def _walk(self, group: Any, prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
-        for number, name in enumerate(group):
+        for name in group:
             full = f"{prefix}{name}"
-            if depth > DEEPEST or number > MOST_OBJECTS:
+            self._objects += 1  # of the whole file: groups that hold each other many times over would never end
+            if depth > DEEPEST or self._objects > MOST_OBJECTS:
                 raise UnsafeFile(f"{self.path}: {full}: more groups than any model has")
             link = group.get(name, getlink=True)
             if not isinstance(link, h5py.HardLink):
@@ -82,14 +85,17 @@ class WeightsFile:
                 yield full, item
 
     def read(self, name: str) -> Array:
-        """The values of one dataset; a size that the file cannot hold is refused before memory is taken."""
+        """The values of one dataset; sizes that the file cannot hold are refused before memory is taken."""
         with _naming(self.path):
             dataset = self._file[name]
+            if dataset.dtype.kind != "f":
+                raise WeightsError(f"{self.path}: {name} holds {dataset.dtype}; weights are floating-point numbers")
             stored, size = dataset.id.get_storage_size(), dataset.size * dataset.dtype.itemsize
-            most = SLACK + RATIO * self.path.stat().st_size
+            held = self.path.stat().st_size
             chunk = int(np.prod(dataset.chunks, dtype=np.float64)) * dataset.dtype.itemsize if dataset.chunks else 0
-            if max(size, chunk) > most:
-                raise UnsafeFile(f"{self.path}: {name} claims {size:,} bytes in a file of {most // RATIO:,}")
+            self._taken += max(size, chunk)
+            if self._taken > SLACK + RATIO * held:
+                raise UnsafeFile(f"{self.path}: {name} claims {max(size, chunk):,} bytes in a file of {held:,}")
             if not dataset.chunks and stored != size:
                 raise DamagedFile(f"{self.path}: {name} should hold {size:,} bytes and holds {stored:,}")
             return np.asarray(dataset[()])

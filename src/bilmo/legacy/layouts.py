@@ -49,8 +49,9 @@ def read(path: Path) -> Bundle:
     """Load a model from a folder, a zip, a weights file, or a checkpoint's .index file or prefix."""
     if path.is_dir():
         return _read_folder(path)
-    if path.suffix == ".index" or Path(f"{path}.index").is_file():
-        return bilmtf.read_checkpoint(path.parent, path.with_suffix("") if path.suffix == ".index" else path)
+    prefix = path.with_suffix("") if path.suffix == ".index" else path
+    if Path(f"{prefix}.index").is_file():
+        return bilmtf.read_checkpoint(path.parent, prefix)
     if not path.exists():
         raise NotAModel(f"{path}: there is no such file or folder")
     if not path.is_file():

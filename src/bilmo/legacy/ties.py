@@ -178,7 +178,8 @@ class OldSource:
                 raise WeightsError(f"{where}: {other} and {name} are two spellings of one tensor; which is meant?")
         if "softmax/W" not in self._names and {"softmax/b", "embedding"} <= self._names.keys():
             self._names["softmax/W"] = self._names["embedding"]  # trained with share_embedding_softmax
-        rows = source.shapes[self._names["char_embed"]][0] if "char_embed" in self._names else BYTES
+        table = source.shapes[self._names["char_embed"]] if "char_embed" in self._names else (BYTES,)
+        rows = table[0] if table else 0
         if rows not in (BYTES, BYTES + 1):
             raise WeightsError(
                 f"{where}: the character table char_embed has {rows} rows; known are {BYTES} (256 bytes and five "
@@ -204,7 +205,8 @@ def as_numbers(values: Array, where: str) -> Array:
     """Values as float32; anything that is not a finite number is refused."""
     if not np.issubdtype(values.dtype, np.floating):
         raise WeightsError(f"{where} holds {values.dtype}; weights are floating-point numbers")
-    values = values.astype(np.float32, copy=False)
+    with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is refused below
+        values = values.astype(np.float32, copy=False)
     if not np.isfinite(values).all():
         bad = int(values.size - np.isfinite(values).sum())
         raise WeightsError(f"{where}: {bad} of {values.size} values are not finite. The file is damaged.")

@@ -37,6 +37,8 @@ class BiLM(nn.Module):
     def __init__(self, config: BiLMConfig) -> None:
         super().__init__()
         self.config = config
+        self.dropout = 0.0
+        """While training: share of each layer's input that is dropped; the skip connection sees what is left."""
         self.words = WordEncoder(config)
         self.stacks = nn.ModuleDict(
             {d: nn.ModuleList(Cell(config.cell, config.width) for _ in range(config.layers)) for d in config.directions}
@@ -100,10 +102,11 @@ class BiLM(nn.Module):
         back = torch.argsort(order)
         outputs, after = [x], []
         for cell, before in zip(self.cells(direction), state, strict=True):
-            out, last = cell(outputs[-1], rows.steps, tuple(s.index_select(0, order) for s in before))
+            into = F.dropout(outputs[-1], self.dropout, self.training)
+            out, last = cell(into, rows.steps, tuple(s.index_select(0, order) for s in before))
             # The sum is what the next layer and the reader see; the recurrence itself never sees it.
             # The word itself is never added to the first layer.
-            outputs.append(out + outputs[-1] if self.config.skip and len(outputs) > 1 else out)
+            outputs.append(out + into if self.config.skip and len(outputs) > 1 else out)
             after.append(tuple(s.index_select(0, back) for s in last))
         return outputs, after
 

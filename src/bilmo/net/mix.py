@@ -7,7 +7,8 @@ Knows: layers, torch. Blind to: the network, boundaries, tasks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Literal
 
 import torch
@@ -78,10 +79,10 @@ class Mix(nn.Module):
             if how not in known:
                 raise ConfigError(f"mix is {how!r}; known are {', '.join(known)}, or numbers of layers")
             return list(range(known[how], self.layers + 1))
-        numbers = [how] if isinstance(how, int) else list(how)
-        if not numbers or not all(isinstance(n, int) and 0 <= n <= self.layers for n in numbers):
-            raise ConfigError(f"layers are numbered 0 (the word) to {self.layers}; found {numbers}")
-        return numbers
+        numbers = list(how) if isinstance(how, Iterable) else [how]
+        if not numbers or not all(isinstance(n, Integral) and 0 <= int(n) <= self.layers for n in numbers):
+            raise ConfigError(f"layers are numbered 0 (the word) to {self.layers}; found {how!r}")
+        return [int(n) for n in numbers]
 
     @property
     def output_width(self) -> int:
@@ -95,6 +96,10 @@ class Mix(nn.Module):
         if len(layers.values) != self.layers + 1:
             raise ConfigError(
                 f"this mix is for {self.layers} layers above the word; it was given {len(layers.values) - 1}"
+            )
+        if layers.values.shape[-1] != self.width * self.directions:
+            raise ConfigError(
+                f"this mix is for vectors of {self.directions} x {self.width}; it was given {layers.values.shape[-1]}"
             )
         values = layers.values[self.chosen[0] :] if self.how == "weighted" else layers.values[self.chosen]
         if self.how == "weighted":
@@ -120,7 +125,8 @@ class Mix(nn.Module):
         number = real.sum() * values.shape[-1]
         mean = (values * real).sum(dim=(1, 2, 3), keepdim=True) / number
         variance = ((values - mean) ** 2 * real).sum(dim=(1, 2, 3), keepdim=True) / number
-        return (values - mean) / torch.sqrt(variance + EPSILON[self.norm])
+        epsilon = 1e-4 if values.dtype == torch.float16 else EPSILON[self.norm]  # the others vanish in float16
+        return (values - mean) / torch.sqrt(variance + epsilon)
 
     @property
     def shares(self) -> Tensor:

@@ -192,7 +192,7 @@ class LSTM(Function):
         d_h, d_c = _zeros_if_none(d_h_last, h0), _zeros_if_none(d_c_last, c0)
         for place, n in reversed(ctx.steps.slices):
             d = torch.add(d_out[place], d_h[:n], out=d_projected[place])
-            if projection_clip is not None:
+            if p is not None and projection_clip is not None:
                 d *= out[place].abs() < projection_clip
             d_m = d if p is None else d @ p  # (n, H)
             i, f, o, new = gates[place].split(cells, dim=1)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from bilmo.errors import WeightsError
+from bilmo.errors import VocabError, WeightsError
 from bilmo.ids.batch import Indexer
 from bilmo.ids.chars import ByteChars, Chars, CharTable
 from bilmo.ids.vocab import Vocab
@@ -40,6 +40,11 @@ class Bundle:
     """The model card, in Markdown."""
     notes: list[str] = field(default_factory=list)
     """What a user should know of how the model was read: tensors that were not used, values that were assumed."""
+
+    def __post_init__(self) -> None:
+        table, vocab = self.config.words.table, self.vocab
+        if table and table.given and vocab and (vocab.begin, vocab.end, vocab.unknown) != (0, 1, 2):
+            raise VocabError("a vocabulary of given vectors must begin with <S>, </S>, <UNK>: they have learned rows")
 
     @property
     def has_softmax(self) -> bool:

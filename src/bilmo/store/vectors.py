@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilmo.errors import DamagedFile, TextError
-from bilmo.ids.vocab import MARKS, Vocab
-from bilmo.text.files import UNPACKING_ERRORS, open_bytes
+from bilmo.ids.vocab import MARKS, Vocab, fits_a_line
+from bilmo.text.files import open_bytes, unpacking_errors
 
 LONGEST_WORD, LONGEST_LINE, WIDEST = 10_000, 10_000_000, 100_000
 """Bytes and numbers; beyond these, the file is something else."""
@@ -45,7 +45,7 @@ class Vectors:
         known = dict(zip(self.words, self.values, strict=True))
         unknown = next((known[name] for name in ("<unk>", "<UNK>") if name in known), self.values.mean(axis=0))
         zero = np.zeros_like(unknown)
-        kept = [k for k, word in enumerate(self.words) if word not in MARKS and word.split() == [word]]
+        kept = [k for k, word in enumerate(self.words) if word not in MARKS and fits_a_line(word)]
         values = np.concatenate([np.stack([zero, zero, unknown]), self.values[kept]])
         return Vocab((*MARKS, *(self.words[k] for k in kept))), values.astype(np.float32)
 
@@ -66,7 +66,7 @@ def read(path: Path, only: Collection[str] | None = None, most: int | None = Non
                     seen.add(word)
                     words.append(word)
                     rows.append(row)
-    except UNPACKING_ERRORS as error:
+    except unpacking_errors() as error:
         raise DamagedFile(f"{path}: unpacking broke off ({error}). The file is truncated or damaged.") from None
     if not words:
         what = "none of the words asked for" if only is not None else "no word vectors"

@@ -11,7 +11,7 @@ import lzma
 import sys
 import zipfile
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 from zlib import error as ZlibError
@@ -22,12 +22,15 @@ STDIN = Path("-")
 
 # A packed file is known by its first bytes, so a wrong ending does no harm.
 GZIP, XZ, ZSTD = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
+ZSTD_MODULE = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 
 
-def open_bytes(path: Path) -> AbstractContextManager[IO[bytes]]:
+@contextmanager
+def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     """Open a plain, .gz, .xz or .zst file, or standard input for "-", to read its unpacked bytes."""
     if path == STDIN:
-        return nullcontext(sys.stdin.buffer)
+        yield sys.stdin.buffer
+        return
     try:
         raw = path.open("rb")
     except FileNotFoundError:
@@ -36,19 +39,26 @@ def open_bytes(path: Path) -> AbstractContextManager[IO[bytes]]:
         raise TextError(f"{path}: this is a folder; name a file in it") from None
     except OSError as error:
         raise TextError(f"{path}: cannot be read ({error.strerror})") from None
+    with raw, _unpacking(path, raw) as file:
+        yield file
+
+
+def _unpacking(path: Path, raw: io.BufferedReader) -> io.BufferedReader:
     first = raw.peek(6)
     if first.startswith(GZIP):
         return io.BufferedReader(gzip.GzipFile(fileobj=raw))
     if first.startswith(XZ):
         return io.BufferedReader(lzma.LZMAFile(raw))
     if first.startswith(ZSTD):
-        module = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-        zstd = need(module, extra="zst", purpose=f"Reading {path}")
+        zstd = need(ZSTD_MODULE, extra="zst", purpose=f"Reading {path}")
         return io.BufferedReader(zstd.ZstdFile(raw))
     return raw
 
 
-UNPACKING_ERRORS = (EOFError, lzma.LZMAError, gzip.BadGzipFile, ZlibError)
+def unpacking_errors() -> tuple[type[Exception], ...]:
+    """What a damaged packed file raises; Zstandard's own error exists only where its package was needed."""
+    zstd = sys.modules.get(ZSTD_MODULE)
+    return (EOFError, lzma.LZMAError, gzip.BadGzipFile, ZlibError, *((zstd.ZstdError,) if zstd else ()))
 
 
 def lines(path: Path) -> Iterator[str]:
@@ -107,7 +117,7 @@ def _decoded(file: IO[bytes], name: str) -> Iterator[str]:
             "UTF-8. bilmo reads UTF-8; convert the file first, for example with: "
             "iconv -f LATIN1 -t UTF-8 OLD > NEW"
         ) from None
-    except UNPACKING_ERRORS as error:
+    except unpacking_errors() as error:
         raise DamagedFile(
             f"{name}: unpacking broke off after line {number} ({error}). "
             "The file is truncated or damaged; fetch it again."

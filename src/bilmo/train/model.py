@@ -1,0 +1,117 @@
+"""What is trained: the network, its softmax, and the state that sentences start from; and its loss on a step of text.
+
+Knows: net, windows, loss. Blind to: files, optimisers, epochs.
+"""
+
+# B rows, T steps, N all steps of all rows, U distinct words, D one direction
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from bilmo.ids.batch import Indexer, Words
+from bilmo.ids.chars import Ids
+from bilmo.ids.windows import Reading, TextStep
+from bilmo.net.bilm import BiLM, Rows, State
+from bilmo.net.cells import LayerState
+from bilmo.net.config import Direction
+from bilmo.net.softmax import Softmax
+
+Loss = Callable[[Softmax, Tensor, Tensor], Tensor]
+"""Softmax, outputs (N, D), targets (N,) to a sum over positions."""
+
+
+class WordArrays:
+    """Every word of a corpus as the word encoder wants it, spelled out once."""
+
+    def __init__(self, words: list[str], indexer: Indexer) -> None:
+        keys = [indexer.key(word) for word in words]
+        everything = indexer.words(keys)
+        self._chars: NDArray[np.uint32] | None = None
+        if everything.chars is not None:
+            self._chars = everything.chars.astype(np.uint32)
+            self._lengths = np.array([len(key[0]) for key in keys])
+        self._ids = everything.ids
+        self._widest = indexer.widest_filter
+
+    def pick(self, words: Ids) -> Words:
+        """Some words by number, as narrow as the longest of them allows."""
+        chars = None
+        if self._chars is not None:
+            width = min(int(self._lengths[words].max()) + self._widest, self._chars.shape[1])
+            chars = self._chars[words, :width].astype(np.int64)
+        return Words(chars, None if self._ids is None else self._ids[words])
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The loss of a step of text: a sum in nats for each direction, and the words it is over."""
+
+    losses: dict[Direction, Tensor]
+    words: int
+
+
+class LanguageModel(nn.Module):
+    """Network, softmax, learned start; both directions share word encoder and softmax."""
+
+    def __init__(self, bilm: BiLM, softmax: Softmax) -> None:
+        super().__init__()
+        self.bilm = bilm
+        self.softmax = softmax
+        names = {f"{d}_{n}_{k}": part[0] for d, n, k, part in _parts(bilm.zero_state(1))}
+        self.start = nn.ParameterDict({name: nn.Parameter(value.clone()) for name, value in names.items()})
+        """What every sentence starts from, one row of each state."""
+
+    def start_state(self, rows: int) -> State:
+        """The learned start, for many rows."""
+        state: State = {}
+        for direction, stack in self.bilm.zero_state(1).items():
+            state[direction] = [
+                tuple(self._start(direction, n, k).expand(rows, -1) for k in range(len(layer)))
+                for n, layer in enumerate(stack)
+            ]
+        return state
+
+    def _start(self, direction: Direction, layer: int, part: int) -> Tensor:
+        return cast("Tensor", self.start[f"{direction}_{layer}_{part}"])
+
+    def forward(
+        self, text: TextStep, words: WordArrays, targets: Callable[[Ids], Ids], state: State, loss: Loss
+    ) -> tuple[Judged, State]:
+        """Loss of each direction on a step of text, and the state after it."""
+        rows = Rows(text.lengths)
+        readings: dict[Direction, Reading] = {"ahead": text.ahead, "behind": text.behind}
+        readings = {d: readings[d] for d in self.bilm.config.directions}
+        packed = {d: rows.pack(reading.inputs) for d, reading in readings.items()}
+        distinct, where = torch.unique(torch.cat(list(packed.values())), return_inverse=True)
+        vectors = self.bilm.words(words.pick(distinct.numpy()))  # (U, D)
+        losses, after = {}, {}
+        for direction, places in zip(readings, where.split([len(p) for p in packed.values()]), strict=True):
+            x = F.embedding(places.to(vectors.device), vectors)  # (N, D)
+            outputs, after[direction] = self.bilm.stack(direction, x, rows, state[direction])
+            top = F.dropout(outputs[-1], self.bilm.dropout, self.training)
+            target = torch.from_numpy(targets(rows.pack(readings[direction].targets).numpy())).to(vectors.device)
+            losses[direction] = loss(self.softmax, top, target)
+        return Judged(losses, len(places)), after
+
+
+def _parts(state: State) -> list[tuple[Direction, int, int, Tensor]]:
+    return [
+        (direction, number, k, part)
+        for direction, stack in state.items()
+        for number, layer in enumerate(stack)
+        for k, part in enumerate(layer)
+    ]
+
+
+def detached(state: State) -> State:
+    """The same state, through which no gradient flows back."""
+    return {d: [cast("LayerState", tuple(s.detach() for s in layer)) for layer in stack] for d, stack in state.items()}

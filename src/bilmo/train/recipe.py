@@ -1,0 +1,172 @@
+"""A recipe: every setting of a training run, as frozen values and as a TOML file.
+
+Knows: configs, TOML. Blind to: text, tensors.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field, fields, is_dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from bilmo.errors import ConfigError
+from bilmo.net.config import STRICT
+
+SHIPPED = ("tiny", "novel", "small", "original")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextRecipe:
+    """How text becomes words, and which words have a place in the softmax."""
+
+    __pydantic_config__ = STRICT
+
+    lang: str = "auto"
+    """How text is split: auto, spaces (it is split already), en, west, zh."""
+    held_out: float = 0.02
+    """Share of the paragraphs that are never trained on, but judged by."""
+    min_count: int = 1
+    """Words that are rarer count as `<UNK>` when predicted; as input they keep their characters."""
+    vocab_size: int | None = None
+    """The most frequent words, marks included, that can be predicted; none means all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkRecipe:
+    """The shape of the network; see the configs of the same names."""
+
+    __pydantic_config__ = STRICT
+
+    words: str = "chars"
+    """chars, table, chars+table, or vectors:FILE."""
+    chars: Literal["auto", "bytes", "unicode"] = "auto"
+    """auto: Unicode characters for Chinese, bytes for the rest."""
+    char_width: int = 16
+    filters: tuple[tuple[int, int], ...] = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+    activation: Literal["relu", "tanh"] = "relu"
+    highways: int = 1
+    max_characters: int = 50
+    table_width: int | None = None
+    """Width of a trained word table; none means the network's width."""
+    tuned: bool = False
+    """Train given word vectors further."""
+    cell: Literal["rnn", "gru", "lstm"] = "lstm"
+    cells: int = 512
+    """Memory cells; where they differ from the width, an LSTM has a projection."""
+    width: int = 256
+    layers: int = 2
+    skip: bool = True
+    clip: float | None = 3.0
+    """Bound on memory and projection of an LSTM."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainRecipe:
+    """How the network is trained."""
+
+    __pydantic_config__ = STRICT
+
+    context: Literal["sentences", "stream"] = "sentences"
+    """sentences: each from one learned start. stream: the paper's endless stream with carried state."""
+    batch: int = 1024
+    """Steps (words) in a batch, of each direction."""
+    window: int = 20
+    """stream: steps until the gradient is cut."""
+    longest: int = 80
+    """sentences: one of more steps is read in pieces."""
+    softmax: Literal["auto", "full", "sampled"] = "auto"
+    """auto: full up to 50,000 words."""
+    samples: int = 8192
+    optimizer: Literal["adam", "adagrad", "sgd"] = "adam"
+    rate: float = 0.002
+    warm_up: float = 0.02
+    """Share of the run over which the rate rises from 0."""
+    decay: bool = True
+    """The rate falls to 0 over the run, after a cosine; else it stays."""
+    clip: float = 5.0
+    """Bound on the norm of all gradients together."""
+    dropout: float = 0.1
+    """On the input of every layer and before the softmax."""
+    weight_decay: float = 0.0
+    average: float = 0.0
+    """Share of the old value that a running average of the weights keeps each step; 0 means no average."""
+    epochs: float = 10
+    minutes: float | None = None
+    """Train for a time instead of for epochs."""
+    evaluate_every: int = 500
+    """Steps between two looks at held-out text."""
+    save_every: int = 200
+    """Steps between two checkpoints; as much is repeated at most after a power cut."""
+    patience: int = 8
+    """Looks without a better held-out perplexity until training stops; 0 never stops."""
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("batch", "window", "longest", "samples", "evaluate_every", "save_every"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be 1 or more")
+        for name in ("dropout", "average", "warm_up"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be from 0 up to 1, 1 not included")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """All of it."""
+
+    __pydantic_config__ = STRICT
+
+    text: TextRecipe = field(default_factory=TextRecipe)
+    network: NetworkRecipe = field(default_factory=NetworkRecipe)
+    train: TrainRecipe = field(default_factory=TrainRecipe)
+
+
+def read(name: str, changes: dict[str, Any] | None = None) -> Recipe:
+    """A shipped recipe by name, or a TOML file; `changes` are settings by their names, which are all different."""
+    if name in SHIPPED:
+        text, where = (files("bilmo.train") / "recipes" / f"{name}.toml").read_text(encoding="utf-8"), name
+    else:
+        path = Path(name)
+        if not path.is_file():
+            raise ConfigError(f"there is no recipe {name!r}; known are {', '.join(SHIPPED)}, or a TOML file")
+        text, where = path.read_text(encoding="utf-8"), str(path)
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"recipe {where}: is not TOML ({error})") from None
+    for key, value in (changes or {}).items():
+        data.setdefault(section_of(key), {})[key] = value
+    return check(data, where)
+
+
+def check(data: Any, where: str) -> Recipe:
+    """Plain data as a recipe; a key that no recipe has is an error."""
+    try:
+        return TypeAdapter(Recipe).validate_python(data)
+    except ValidationError as error:
+        wrong = [f"  {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:12]]
+        raise ConfigError(
+            f"recipe {where}: settings that bilmo does not know or cannot use.\n" + "\n".join(wrong)
+        ) from None
+    except ConfigError as error:
+        raise ConfigError(f"recipe {where}: {error}") from None
+
+
+SECTIONS = {"text": TextRecipe, "network": NetworkRecipe, "train": TrainRecipe}
+
+
+def section_of(key: str) -> str:
+    """The section that a setting belongs to."""
+    return next(name for name, kind in SECTIONS.items() if key in {f.name for f in fields(kind)})
+
+
+def differences(a: Any, b: Any, prefix: str = "") -> list[str]:
+    """Settings in which two recipes differ, in words."""
+    if is_dataclass(a):
+        parts = [differences(getattr(a, f.name), getattr(b, f.name), f"{prefix}{f.name}.") for f in fields(a)]
+        return [line for part in parts for line in part]
+    return [] if a == b else [f"{prefix[:-1]} was {a!r} and is now {b!r}"]
