@@ -175,11 +175,11 @@ def test_lines_show_what_can_be_seen_and_name_what_cannot():
 @pytest.mark.parametrize(
     "line, says",
     [
-        ("ab", "line 7: 'ab' is neither one character nor one of <pad>"),
+        ("ab", "line 7: 'ab' is neither one character, nor its code point, nor one of <pad>"),
         ("<BOW>", "line 7: '<BOW>' is neither"),
-        ("U+zz", "line 7: 'U+zz' is no code point"),
-        ("U+110000", "line 7: 'U+110000' is no code point"),
-        ("U+-1", "line 7: 'U+-1' is no code point"),
+        ("U+zz", "line 7: 'U+zz' is neither"),
+        ("U+110000", "line 7: 'U+110000' is neither"),
+        ("U+-1", "line 7: 'U+-1' is neither"),
         ("U+" + "F" * 99, "line 7: 'U+FFFF"),
         ("U+", "line 7: 'U+' is neither"),
     ],

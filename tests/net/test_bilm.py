@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode
 import bilmo.net.words
 from bilmo.ids.batch import Indexer, Words
 from bilmo.ids.chars import ByteChars
-from bilmo.net.bilm import SETTLING, BiLM, settle, spread
+from bilmo.net.bilm import SETTLING, BiLM, Rows, settle, spread
 from bilmo.net.config import BiLMConfig, CellConfig, CharsConfig, TableConfig, WordsConfig
 
 from reference import layers_of, look_up, spell
@@ -370,3 +370,26 @@ def test_fresh_weights_are_drawn_as_the_old_systems_drew_them():
         for part in (cell.input, cell.recur):
             assert 0.99 * bound < part.abs().max() <= bound
         assert not cell.bias.any()
+
+
+def test_dropout_acts_on_what_a_layer_reads_and_its_skip_connection_sees_what_is_left(monkeypatch):
+    torch.manual_seed(0)
+    bilm = BiLM(
+        BiLMConfig(words=WordsConfig(table=TableConfig(rows=4, width=6)), cell=CellConfig(cells=12), width=6, layers=2)
+    )
+    rows, x = Rows(np.array([3, 2])), torch.randn(5, 6)
+    state = bilm.zero_state(2)["ahead"]
+    plain, _ = bilm.stack("ahead", x, rows, state)
+    bilm.dropout = 0.5
+    assert all(
+        torch.equal(a, b) for a, b in zip(plain, bilm.train(False).stack("ahead", x, rows, state)[0], strict=True)
+    )
+
+    masks = [torch.tensor([1.0, 0, 1, 0, 1, 1]), torch.tensor([0.0, 1, 1, 0, 1, 0])]
+    calls = iter(masks)
+    monkeypatch.setattr(torch.nn.functional, "dropout", lambda value, share, training: value * next(calls))
+    outputs, _ = bilm.train().stack("ahead", x, rows, state)
+    first, _ = bilm.cells("ahead")[0](x * masks[0], rows.steps, state[0])
+    second, _ = bilm.cells("ahead")[1](first * masks[1], rows.steps, state[1])
+    assert torch.allclose(outputs[1], first)
+    assert torch.allclose(outputs[2], second + first * masks[1])

@@ -69,7 +69,7 @@ class CharTable:
         for number, entry in enumerate(self.entries, start=1):
             if len(entry) > 1 and entry not in MARKS:
                 raise VocabError(
-                    f"character table, line {number}: {entry[:40]!r} is neither one character "
+                    f"character table, line {number}: {entry[:40]!r} is neither one character, nor its code point, "
                     f"nor one of {' '.join(MARKS)}"
                 )
         missing = [mark for mark in MARKS if mark not in self.entries]
