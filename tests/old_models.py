@@ -204,7 +204,7 @@ def write_checkpoint(folder: Path, old: Old | None = None, *, step: int = 935588
 # ELMoForManyLangs
 
 CHAR_DIC = ("<bos>", "<eos>", "<eow>", "<bow>", "<oov>", "<pad>", *"Tacehnstïyv", "漢", "字")
-WORD_DIC = ("<oov>", "<bos>", "<eos>", "<pad>", "The", "cat", "sat", "漢字", "y" * 48)
+WORD_DIC = ("<oov>", "<bos>", "<eos>", "<pad>", "The", "cat", "sat", "漢字")
 
 
 @dataclass(frozen=True)
@@ -492,14 +492,14 @@ def flips(good: bytes, number: int, seed: int = 0) -> Iterator[bytes]:
 
 
 @contextmanager
-def little_memory(limit: int = 2**26) -> Iterator[None]:
-    """No more than `limit` bytes are taken: by Python and NumPy at any moment, by the whole process at its peak."""
+def little_memory(limit: int = 2**26, *, asked_for: bool = True) -> Iterator[None]:
+    """No more than `limit` bytes are used by the whole process, or so much as asked for by Python and NumPy."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     tracemalloc.start()
     try:
         yield
-        assert tracemalloc.get_traced_memory()[1] < limit
+        assert not asked_for or tracemalloc.get_traced_memory()[1] < limit
     finally:
         tracemalloc.stop()
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert grown * (1 if os.uname().sysname == "Darwin" else 1024) < 4 * limit
+    assert grown * (1 if os.uname().sysname == "Darwin" else 1024) < limit

@@ -11,7 +11,7 @@ import sys
 import typer
 
 from bilmo import __version__
-from bilmo.cli import convert, embed, info
+from bilmo.cli import convert, embed, info, train
 from bilmo.errors import BilmoError
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app = typer.Typer(
 app.command()(info.info)
 app.command()(convert.convert)
 app.command()(embed.embed)
+app.command()(train.train)
 
 
 def _version(wanted: bool) -> None:

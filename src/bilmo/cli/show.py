@@ -10,11 +10,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from bilmo.train.events import Event, Prepared
 
 Item = TypeVar("Item")
 
@@ -52,3 +56,50 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[[Iterable
                 bar.update(task, advance=1, rate=f"{speed:,.0f}/s" if speed else "")
 
         yield counted
+
+
+def training(events: Iterable[Event], folder: Path) -> None:
+    """A training run as it goes: facts first, then a bar on a terminal, and each look at held-out text."""
+    from bilmo.train.events import Finished, Look, Prepared, Step
+
+    console = Console(stderr=True, highlight=False)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:.0f} %"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+        task = bar.add_task("training", total=1.0)
+        for event in events:
+            if isinstance(event, Prepared):
+                _prepared(event)
+            elif isinstance(event, Step):
+                speed = event.words / event.seconds
+                bar.update(task, completed=event.done, description=f"loss {event.loss:.3f}  {speed:,.0f} words/s")
+                if event.skipped:
+                    console.print(f"step {event.number}: no finite loss; the step was undone")
+            elif isinstance(event, Look):
+                kept = "  best so far" if event.best else ""
+                console.print(
+                    f"step {event.number:>7,}  held-out perplexity {event.mean:8.2f}  "
+                    f"(ahead {event.ahead:.2f}, behind {event.behind:.2f}){kept}"
+                )
+            elif isinstance(event, Finished):
+                minutes = event.progress.seconds / 60
+                print(f"{folder}: {event.why}; {event.progress.steps:,} steps in {minutes:.1f} minutes")
+
+
+def _prepared(event: Prepared) -> None:
+    tokens, facts = event.corpus.tokens, event.corpus
+    pairs(
+        [
+            ("split", event.lang),
+            ("text", f"{tokens['train']:,} words in {facts.sentences['train']:,} sentences"),
+            ("held out", f"{tokens['held']:,} words in {facts.sentences['held']:,} sentences"),
+            ("vocabulary", f"{event.vocab:,} of {facts.words:,} distinct words"),
+            ("unknown words", f"{event.unknown:.2%} of the held-out text"),
+            ("parameters", f"{event.parameters:,}"),
+            ("run", "goes on" if event.resumed else "new"),
+        ]
+    )

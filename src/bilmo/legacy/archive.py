@@ -9,29 +9,31 @@ import shutil
 import stat
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from bilmo.errors import DamagedFile, UnsafeFile
+from bilmo.errors import BilmoError, DamagedFile, UnsafeFile
 
 MOST_FILES = 10_000
 SLACK, RATIO = 1 << 26, 100
-"""A file may unpack to 64 MB plus a hundred times its packed size; weights hardly compress at all."""
+"""A zip may unpack to 64 MB plus a hundred times its own size; weights hardly compress at all."""
 
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """The folder that the zip holds; gone when the `with` ends."""
-    try:
-        with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory(prefix="bilmo-") as name:
-            folder = Path(name)
-            _check(path, archive, folder)
-            archive.extractall(folder)
-            yield _inner(folder)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise DamagedFile(f"{path}: cannot be unpacked ({error}). The zip is truncated or damaged.") from None
+    """What the zip holds, in a folder that is gone when the `with` ends."""
+    with tempfile.TemporaryDirectory(prefix="bilmo-") as name:
+        folder = Path(name)
+        try:
+            with zipfile.ZipFile(path) as archive:
+                _check(path, archive, folder)
+                archive.extractall(folder)
+        except BilmoError:
+            raise
+        except Exception as error:  # a damaged zip fails in as many ways as there are kinds of packing
+            raise DamagedFile(f"{path}: cannot be unpacked ({error}). The zip is truncated or damaged.") from None
+        yield folder
 
 
 def _check(path: Path, archive: zipfile.ZipFile, folder: Path) -> None:
@@ -44,16 +46,20 @@ def _check(path: Path, archive: zipfile.ZipFile, folder: Path) -> None:
             raise UnsafeFile(f"{path}: {member.filename!r} would be unpacked outside its folder")
         if stat.S_ISLNK(member.external_attr >> 16):
             raise UnsafeFile(f"{path}: {member.filename!r} is a link; a model has files only")
-        if member.file_size > SLACK + RATIO * member.compress_size:
-            raise UnsafeFile(
-                f"{path}: {member.filename!r} would unpack from {member.compress_size:,} to {member.file_size:,} bytes"
-            )
-    total, free = sum(member.file_size for member in members), shutil.disk_usage(folder).free
+    total, free = check_size(path, archive), shutil.disk_usage(folder).free
     if total > free:
         raise UnsafeFile(f"{path}: unpacks to {total:,} bytes, and {folder.parent} has {free:,} free")
 
 
-def _inner(folder: Path) -> Path:
+def check_size(path: Path, archive: zipfile.ZipFile) -> int:
+    """Bytes that the zip unpacks to, if that is anything like what weights do."""
+    total, packed = sum(member.file_size for member in archive.infolist()), path.stat().st_size
+    if total > SLACK + RATIO * packed:
+        raise UnsafeFile(f"{path}: would unpack from {packed:,} to {total:,} bytes, far more than weights ever do")
+    return total
+
+
+def inner(folder: Path) -> Path:
     """The folder itself, or the one folder that it holds, as many zips have it."""
     inside = [entry for entry in folder.iterdir() if entry.name != "__MACOSX"]
     return inside[0] if len(inside) == 1 and inside[0].is_dir() else folder

@@ -6,12 +6,12 @@ Knows: every reader and writer. Blind to: networks at work.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 from zipfile import is_zipfile
 
-from bilmo.errors import NotAModel
+from bilmo.errors import BilmoError, NotAModel
 from bilmo.legacy import archive, bilmtf, checkpoint, hdf5, manylangs
 from bilmo.store import folder as own
 from bilmo.store.bundle import Bundle
@@ -47,6 +47,13 @@ LAYOUTS = (
 
 def read(path: Path) -> Bundle:
     """Load a model from a folder, a zip, a weights file, or a checkpoint's .index file or prefix."""
+    try:
+        return _read(path)
+    except OSError as error:  # what the file system refuses, at whichever file it was
+        raise NotAModel(f"{error.filename or path}: cannot be read ({error.strerror or error})") from None
+
+
+def _read(path: Path) -> Bundle:
     if path.is_dir():
         return _read_folder(path)
     prefix = path.with_suffix("") if path.suffix == ".index" else path
@@ -61,17 +68,26 @@ def read(path: Path) -> Bundle:
     if hdf5.looks_like(path):
         return bilmtf.read_hdf5(path.parent, path)
     if is_zipfile(path) or path.suffix == ".zip":
-        with archive.unpacked(path) as folder:
-            return _read_folder(folder, shown=path)
+        return _read_zip(path)
     raise NotAModel(f"{path}: is no model. Known are {_known()}, as a folder or a zip; or the weights file itself.")
 
 
-def _read_folder(folder: Path, shown: Path | None = None) -> Bundle:
+def _read_zip(path: Path) -> Bundle:
+    """The model in a zip; whatever is said of its files names the zip, for the folder they were in is gone."""
+    with archive.unpacked(path) as folder:
+        try:
+            bundle = _read_folder(archive.inner(folder))
+        except BilmoError as error:
+            raise type(error)(str(error).replace(str(folder), str(path))) from None
+    return replace(bundle, notes=[note.replace(str(folder), str(path)) for note in bundle.notes])
+
+
+def _read_folder(folder: Path) -> Bundle:
     for layout in LAYOUTS:
         if layout.fits(folder):
             return layout.read(folder)
     held = ", ".join(sorted(entry.name for entry in folder.iterdir())[:12]) or "nothing"
-    raise NotAModel(f"{shown or folder}: is no model; it holds {held}. Known are folders with {_known()}.")
+    raise NotAModel(f"{folder}: is no model; it holds {held}. Known are folders with {_known()}.")
 
 
 def _known() -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,10 @@ from typing import Any, Literal
 
 import torch
 
-from bilmo.errors import ConfigError, DamagedFile, VocabError
+from bilmo.errors import BilmoError, ConfigError, DamagedFile, UnsafeFile, VocabError
 from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END, UNKNOWN, CharTable
-from bilmo.ids.vocab import Vocab
+from bilmo.ids.vocab import MARKS, Vocab
+from bilmo.legacy import archive
 from bilmo.legacy.ties import Array, Tie, as_numbers, read_weights, reorder, same
 from bilmo.net.config import BiLMConfig, CellConfig, CharsConfig, TableConfig, WordsConfig
 from bilmo.store.bundle import Bundle, Shape
@@ -66,8 +68,19 @@ def read(folder: Path) -> Bundle:
     shape = _architecture(folder, source.shapes, notes)
     embedder = shape.token_embedder
     chars = _char_table(folder / "char.dic", embedder, source.shapes, notes) if embedder.char_dim else None
-    vocab = _vocab(folder / "word.dic", source.shapes) if embedder.word_dim else None
-    config = BiLMConfig(
+    vocab = _vocab(folder / "word.dic", source.shapes, notes) if embedder.word_dim else None
+    config = naming(folder, lambda: _network(shape, chars, vocab))
+    weights, unused = read_weights(source, _ties(config), str(folder))
+    if unused:
+        notes.append(f"not used: {', '.join(unused)}")
+    if (folder / "classifier.pkl").exists():
+        notes.append("not used: classifier.pkl")
+    return Bundle(config=config, weights=weights, layout="ELMoForManyLangs", vocab=vocab, chars=chars, notes=notes)
+
+
+def _network(shape: Architecture, chars: CharTable | None, vocab: Vocab | None) -> BiLMConfig:
+    embedder = shape.token_embedder
+    return BiLMConfig(
         words=WordsConfig(
             chars=CharsConfig(
                 kind="unicode",
@@ -93,12 +106,6 @@ def read(folder: Path) -> Bundle:
         layers=shape.encoder.n_layers,
         skip=True,
     )
-    weights, unused = read_weights(source, _ties(config), str(folder))
-    if unused:
-        notes.append(f"not used: {', '.join(unused)}")
-    if (folder / "classifier.pkl").exists():
-        notes.append("not used: classifier.pkl")
-    return Bundle(config=config, weights=weights, layout="ELMoForManyLangs", vocab=vocab, chars=chars, notes=notes)
 
 
 class Pickles:
@@ -109,15 +116,24 @@ class Pickles:
         self._tensors: dict[str, torch.Tensor] = {}
         for name in NEEDS:
             try:
+                if zipfile.is_zipfile(folder / name):
+                    with zipfile.ZipFile(folder / name) as packed:
+                        archive.check_size(folder / name, packed)
                 found: Any = torch.load(folder / name, map_location="cpu", weights_only=True)
+            except BilmoError:
+                raise
             except Exception as error:  # torch has many ways to fail on a damaged or forged pickle
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__
                 raise DamagedFile(
                     f"{folder / name}: cannot be read as a dictionary of tensors ({reason}). "
                     "bilmo loads tensors only and never runs code from a pickle."
                 ) from None
-            if not isinstance(found, dict) or not all(isinstance(value, torch.Tensor) for value in found.values()):
-                raise DamagedFile(f"{folder / name}: holds a {type(found).__name__}, not a dictionary of tensors")
+            if not isinstance(found, dict) or not all(_plain(*pair) for pair in found.items()):
+                raise DamagedFile(f"{folder / name}: holds a {type(found).__name__}, not a dictionary of plain tensors")
+            for tensor, value in found.items():
+                claimed, held = value.numel() * value.element_size(), value.untyped_storage().nbytes()
+                if claimed > held:
+                    raise UnsafeFile(f"{folder / name}: {tensor} claims {claimed:,} bytes, and {held:,} are stored")
             self._tensors |= found
 
     @property
@@ -127,7 +143,20 @@ class Pickles:
 
     def read(self, name: str) -> Array:
         """The values of one tensor, checked to be numbers."""
-        return as_numbers(self._tensors[name].numpy(), f"{self._folder}: {name}")
+        value = self._tensors[name].detach()
+        value = value.float() if value.is_floating_point() else value  # NumPy knows no bfloat16
+        return as_numbers(value.numpy(), f"{self._folder}: {name}")
+
+
+def _plain(name: object, value: object) -> bool:
+    """Whether this is a name and a tensor that simply holds its numbers."""
+    return (
+        isinstance(name, str)
+        and isinstance(value, torch.Tensor)
+        and value.layout is torch.strided
+        and value.device.type == "cpu"
+        and not value.is_quantized
+    )
 
 
 def _architecture(folder: Path, shapes: Mapping[str, Shape], notes: list[str]) -> Architecture:
@@ -135,7 +164,7 @@ def _architecture(folder: Path, shapes: Mapping[str, Shape], notes: list[str]) -
     try:
         named = json.loads((folder / "config.json").read_bytes())["config_path"]
         name = re.split(r"[/\\]", named)[-1]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ConfigError(f"{folder / 'config.json'}: has no usable config_path ({error!r})") from None
     for path in (folder / name, folder / "configs" / name):
         if path.is_file():
@@ -152,7 +181,8 @@ def _architecture(folder: Path, shapes: Mapping[str, Shape], notes: list[str]) -
 
 def _from_shapes(shapes: Mapping[str, Shape]) -> Architecture:
     """The architecture of the released models, whose sizes the weights themselves tell."""
-    filters = [(s[2], s[0]) for name, s in shapes.items() if re.fullmatch(r"convolutions\.\d+\.weight", name)]
+    kernels = [shapes.get(f"convolutions.{i}.weight", ()) for i in range(len(shapes))]
+    filters = [(s[2], s[0]) for s in kernels if len(s) == 3]
     layers = [name for name in shapes if re.fullmatch(r"forward_layer_\d+\.state_projection\.weight", name)]
     highways = [name for name in shapes if re.fullmatch(r"highways\._layers\.\d+\.weight", name)]
     first = shapes.get("forward_layer_0.state_projection.weight", (0, 0))
@@ -164,8 +194,8 @@ def _from_shapes(shapes: Mapping[str, Shape]) -> Architecture:
             name="cnn",
             filters=tuple(filters),
             n_highway=len(highways),
-            word_dim=shapes.get("word_emb_layer.embedding.weight", (0, 0))[-1],
-            char_dim=shapes.get("char_emb_layer.embedding.weight", (0, 0))[-1],
+            word_dim=_table(shapes, "word")[-1],
+            char_dim=_table(shapes, "char")[-1],
         ),
     )
 
@@ -184,20 +214,26 @@ def _dictionary(path: Path) -> dict[str, int]:
 
 def _entries(path: Path, dictionary: dict[str, int], rows: int) -> list[str]:
     """Tokens in the order of their ids, one for each row of the table; "" where an id has no token."""
+    # White space that collides leaves ids without a token, but never takes away the last one.
+    lowest, highest = min(dictionary.values(), default=0), max(dictionary.values(), default=-1)
+    if lowest < 0 or highest != rows - 1:
+        raise VocabError(
+            f"{path}: its ids go from {lowest} to {highest}, {highest + 1} in all, but the weights have {rows} rows. "
+            "They belong to two models."
+        )
     entries = [""] * rows
     for token, id in dictionary.items():
-        if not 0 <= id < rows:
-            raise VocabError(f"{path}: {token!r} has id {id}, but the weights have {rows} rows (ids 0 to {rows - 1})")
         entries[id] = token
     return entries
 
 
-def _rows(shapes: Mapping[str, Shape], kind: str) -> int:
-    return shapes.get(f"{kind}_emb_layer.embedding.weight", (0,))[0]
+def _table(shapes: Mapping[str, Shape], kind: str) -> Shape:
+    """Rows and width of a table of words or characters."""
+    return shapes.get(f"{kind}_emb_layer.embedding.weight") or (0, 0)
 
 
 def _char_table(path: Path, embedder: TokenEmbedder, shapes: Mapping[str, Shape], notes: list[str]) -> CharTable:
-    entries = _entries(path, _dictionary(path), _rows(shapes, "char"))
+    entries = _entries(path, _dictionary(path), _table(shapes, "char")[0])
     # The original puts the id of <eow> at the begin of a word and that of <bow> at its end; the weights know no other.
     swapped = {"<eow>": "<bow>", "<bow>": "<eow>"}
     entries = [swapped.get(entry, entry) for entry in entries]
@@ -209,14 +245,17 @@ def _char_table(path: Path, embedder: TokenEmbedder, shapes: Mapping[str, Shape]
     return naming(path, lambda: CharTable(entries, embedder.max_characters_per_token))
 
 
-def _vocab(path: Path, shapes: Mapping[str, Shape]) -> Vocab:
+def _vocab(path: Path, shapes: Mapping[str, Shape], notes: list[str]) -> Vocab:
     dictionary = _dictionary(path)
     renamed = {"<bos>": SENTENCE_BEGIN, "<eos>": SENTENCE_END, "<oov>": UNKNOWN}
     missing = [mark for mark in renamed if mark not in dictionary]
     if missing:
         raise VocabError(f"{path}: lacks {' '.join(missing)}; without them no sentence can be embedded")
-    entries = _entries(path, dictionary, _rows(shapes, "word"))
-    return Vocab(renamed.get(entry, entry) for entry in entries)
+    entries = _entries(path, dictionary, _table(shapes, "word")[0])
+    if odd := [entry for entry in entries if entry in MARKS]:
+        notes.append(f"{path.name}: a mark in bilmo, never looked up: {' '.join(odd)}")
+        entries = ["" if entry in odd else entry for entry in entries]
+    return naming(path, lambda: Vocab(renamed.get(entry, entry) for entry in entries))
 
 
 TORCH_GATES = (0, 1, 3, 2)

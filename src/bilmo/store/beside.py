@@ -18,9 +18,9 @@ from bilmo.errors import OutputError
 @contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
     """A folder to fill, which becomes `target` when all went well and is removed when not."""
-    if target.is_symlink() or (target.exists() and not (target.is_dir() and not any(target.iterdir()))):
-        raise OutputError(f"{target}: exists already. Choose another name, or remove it first.")
     with _writable(target):
+        if target.is_symlink() or (target.exists() and not (target.is_dir() and not any(target.iterdir()))):
+            raise OutputError(f"{target}: exists already. Choose another name, or remove it first.")
         partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
     try:
         with _writable(target):
@@ -38,9 +38,9 @@ def new_folder(target: Path) -> Iterator[Path]:
 @contextmanager
 def new_file(target: Path) -> Iterator[Path]:
     """A path to write a file at, which replaces `target` when all went well and is removed when not."""
-    if target.is_dir():
-        raise OutputError(f"{target}: this is a folder. Name a file to write.")
     with _writable(target):
+        if target.is_dir():
+            raise OutputError(f"{target}: this is a folder. Name a file to write.")
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent)
     os.close(handle)
     partial = Path(name)

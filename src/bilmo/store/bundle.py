@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from bilmo.errors import VocabError, WeightsError
+from bilmo.errors import ConfigError, VocabError, WeightsError
 from bilmo.ids.batch import Indexer
 from bilmo.ids.chars import ByteChars, Chars, CharTable
 from bilmo.ids.vocab import Vocab
@@ -93,11 +93,14 @@ def trains(config: BiLMConfig, name: str) -> bool:
 
 def shapes_of(config: BiLMConfig, *, softmax_words: int | None) -> dict[str, Shape]:
     """Every tensor that a model of this shape has, without making one."""
-    with torch.device("meta"):
-        shapes = {name: tuple(value.shape) for name, value in BiLM(config).state_dict().items()}
-        if softmax_words is not None:
-            head = Softmax(softmax_words, config.width).state_dict()
-            shapes |= {f"softmax.{name}": tuple(value.shape) for name, value in head.items()}
+    try:
+        with torch.device("meta"):
+            shapes = {name: tuple(value.shape) for name, value in BiLM(config).state_dict().items()}
+            if softmax_words is not None:
+                head = Softmax(softmax_words, config.width).state_dict()
+                shapes |= {f"softmax.{name}": tuple(value.shape) for name, value in head.items()}
+    except RuntimeError as error:  # each size is possible, their product is not
+        raise ConfigError(f"no memory holds a network of these sizes ({error})") from None
     return shapes
 
 

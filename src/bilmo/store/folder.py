@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -48,18 +49,34 @@ class FolderConfig:
 def write(bundle: Bundle, folder: Path) -> None:
     """Save a model; the folder must be new, and appears only when it is whole."""
     with new_folder(folder) as partial:
-        tensors = {name: value.contiguous() for name, value in bundle.weights.items()} | _start_tensors(bundle.start)
-        try:
-            save_file(tensors, partial / WEIGHTS)
-        except SafetensorError as error:
-            raise OutputError(f"{folder}: the weights cannot be written ({error})") from None
-        config = FolderConfig(bilmo_format=FORMAT, network=bundle.config, sha256=_sha256(partial / WEIGHTS))
-        _write_text(partial / CONFIG, json.dumps(asdict(config), indent=1))
-        if bundle.vocab:
-            _write_text(partial / VOCAB, "".join(f"{word}\n" for word in bundle.vocab.words))
-        if bundle.chars:
-            _write_text(partial / CHARS, "".join(f"{line}\n" for line in bundle.chars.lines()))
-        _write_text(partial / CARD, bundle.card or card_of(bundle))
+        _fill(bundle, partial, folder)
+
+
+def publish(bundle: Bundle, folder: Path) -> None:
+    """Save a model into a folder that exists, in place of the one it may hold.
+
+    Each file is replaced whole; config.json, which names the weights by their hash, comes last.
+    """
+    with tempfile.TemporaryDirectory(prefix=".", suffix=".partial", dir=folder) as name:
+        _fill(bundle, Path(name), folder)
+        for file in (VOCAB, CHARS, CARD, WEIGHTS, CONFIG):
+            if (Path(name) / file).exists():
+                (Path(name) / file).replace(folder / file)
+
+
+def _fill(bundle: Bundle, partial: Path, folder: Path) -> None:
+    tensors = {name: value.contiguous() for name, value in bundle.weights.items()} | _start_tensors(bundle.start)
+    try:
+        save_file(tensors, partial / WEIGHTS)
+    except SafetensorError as error:
+        raise OutputError(f"{folder}: the weights cannot be written ({error})") from None
+    config = FolderConfig(bilmo_format=FORMAT, network=bundle.config, sha256=_sha256(partial / WEIGHTS))
+    _write_text(partial / CONFIG, json.dumps(asdict(config), indent=1))
+    if bundle.vocab:
+        _write_text(partial / VOCAB, "".join(f"{word}\n" for word in bundle.vocab.words))
+    if bundle.chars:
+        _write_text(partial / CHARS, "".join(f"{line}\n" for line in bundle.chars.lines()))
+    _write_text(partial / CARD, bundle.card or card_of(bundle))
 
 
 def read(folder: Path) -> Bundle:
@@ -100,7 +117,7 @@ def _read_tensors(path: Path, config: FolderConfig) -> dict[str, Tensor]:
         with safe_open(path, framework="pt") as file:
             found: dict[str, Shape] = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
             rows = found["softmax.weight"][0] if found.get("softmax.weight") else None
-            needed = shapes_of(config.network, softmax_words=rows)
+            needed = naming(path.parent / CONFIG, lambda: shapes_of(config.network, softmax_words=rows))
             if any(name.startswith("start.") for name in found):
                 needed |= _start_shapes(config.network)
             unused = compare(found, needed, where=str(path))
@@ -171,10 +188,20 @@ def read_json(path: Path, kind: type[Config]) -> Config:
     try:
         return TypeAdapter(kind).validate_python(data)
     except ValidationError as error:
-        wrong = [f"  {'.'.join(map(str, e['loc'])) or 'the whole'}: {e['msg']}" for e in error.errors()[:12]]
-        raise ConfigError(f"{path}: settings that bilmo cannot use.\n" + "\n".join(wrong)) from None
+        raise ConfigError(f"{path}: settings that bilmo cannot use.\n" + "\n".join(_mistakes(error))) from None
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
+
+
+def _mistakes(error: ValidationError) -> list[str]:
+    """A line for each: its place, what is accepted there, what was found."""
+    rows = []
+    for mistake in error.errors()[:12]:
+        place = ".".join(map(str, mistake["loc"])) or "the whole"
+        # Of a key that is missing, only its surroundings could be shown.
+        found = "" if mistake["type"] == "missing" else f"; found {repr(mistake['input'])[:60]}"
+        rows.append(f"  {place}: {mistake['msg']}{found}")
+    return rows
 
 
 def naming(path: Path, read: Callable[[], Read]) -> Read:

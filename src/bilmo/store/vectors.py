@@ -80,8 +80,10 @@ def read(path: Path, only: Collection[str] | None = None, most: int | None = Non
 Entry = tuple[str, NDArray[np.float32]]
 Wanted = Callable[[str], bool]
 
-TEXT_ENTRY = re.compile(rb"\S+(?:[ \t]+[-+.\deE]+){1,3}\s")
-"""How a word and its first numbers look when they are text; binary numbers do not."""
+TEXT_ENTRY = re.compile(rb"[^\n]+?(?:[ \t]+[-+.\deE]+){3}(?:\s|\Z)")
+NARROW_ENTRY = {n: re.compile(rb"\S+(?:[ \t]+[-+.\deE]+){%d}(?:\s|\Z)" % n) for n in (1, 2)}
+"""How a word and its first numbers look when they are text. Binary numbers hardly ever look like three of them in a
+row, anywhere on a line; where there are fewer, they must follow the first space, and the word holds none."""
 
 
 def _entries(path: Path, file: IO[bytes], wanted: Wanted) -> Iterator[Entry]:
@@ -96,7 +98,7 @@ def _entries(path: Path, file: IO[bytes], wanted: Wanted) -> Iterator[Entry]:
     number, width = map(int, header)  # word2vec: how many words, how wide
     if not 0 < width <= WIDEST:
         raise TextError(f"{path}: its first line says vectors of {width} numbers; 1 to {WIDEST} are accepted")
-    if TEXT_ENTRY.match(cast("io.BufferedReader", file).peek()):
+    if NARROW_ENTRY.get(width, TEXT_ENTRY).match(cast("io.BufferedReader", file).peek()):
         yield from _text(path, file, width, wanted, number)
     else:
         yield from _binary(path, file, width, wanted, number)
@@ -114,9 +116,11 @@ def _text(path: Path, rows: Iterable[bytes], width: int, wanted: Wanted, number:
         name = word.decode("utf-8", "replace")
         if wanted(name):
             try:
-                yield name, np.array([float(n) for n in numbers], dtype=np.float32)
+                with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is refused in the end
+                    values = np.array([float(n) for n in numbers], dtype=np.float32)
             except ValueError:
                 raise TextError(f"{path}, vector {count}: not all of the {width} values are numbers") from None
+            yield name, values
     if number is not None and count != number:
         raise DamagedFile(f"{path}: its first line says {number} words, but it holds {count}")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 from zlib import error as ZlibError
 
-from bilmo.errors import DamagedFile, TextError, need
+from bilmo.errors import BilmoError, DamagedFile, TextError, need
 
 STDIN = Path("-")
 
@@ -101,7 +101,9 @@ def _zipped(path: Path) -> Iterator[str]:
                 if not member.endswith("/") and not member.startswith("__MACOSX"):
                     with archive.open(member) as file:
                         yield from _decoded(file, f"{path}: {member}")
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+    except BilmoError:
+        raise
+    except Exception as error:  # a damaged zip fails in as many ways as there are kinds of packing
         raise DamagedFile(f"{path}: cannot be unpacked ({error}). The zip is damaged or encrypted.") from None
 
 

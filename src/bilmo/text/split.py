@@ -56,7 +56,7 @@ TOKEN = regex.compile(
     regex.VERBOSE,
 )
 ABBREVIATIONS = frozenset(
-    "Mr Mrs Ms Dr Prof St Sr Jr Rev Hon Gen Col Capt Lt Sgt Maj Gov Sen Rep Messrs Mme Mlle Esq Mt Ft No Vol Fig Co "
+    "Mr Mrs Ms Dr Prof St Sr Jr Rev Hon Gen Col Capt Lt Sgt Maj Gov Sen Rep Messrs Mme Mlle Esq Mt Ft Vol Fig Co "
     "Corp Inc Ltd Bros vs etc cf al approx Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec".split()
 )
 CLITIC = regex.compile(r"(?i)(?<=\p{L})(n['’]t|['’](?:s|re|ve|ll|d|m))$")

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from bilmo.errors import ConfigError
 from bilmo.net.config import STRICT
 
+VECTORS = "vectors:"
 SHIPPED = ("tiny", "novel", "small", "original")
 
 
@@ -62,6 +63,12 @@ class NetworkRecipe:
     skip: bool = True
     clip: float | None = 3.0
     """Bound on memory and projection of an LSTM."""
+
+    def __post_init__(self) -> None:
+        if not self.words.startswith(VECTORS) and not set(self.words.split("+")) <= {"chars", "table"}:
+            raise ConfigError(
+                f"words is {self.words!r}; known are chars, table, chars+table, and vectors:FILE with a vectors file"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

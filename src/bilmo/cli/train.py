@@ -1,0 +1,58 @@
+"""`bilmo train`: text to a model."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import typer
+
+
+def train(
+    texts: list[Path] = typer.Argument(help="Files or folders of text; plain, .gz, .xz, .zst or .zip; - for input."),
+    output: Path = typer.Option(..., "-o", "--output", help="The model folder to make, or to go on with."),
+    recipe: str = typer.Option("novel", help="tiny, novel, small, original, or a TOML file of your own."),
+    lang: str | None = typer.Option(None, help="How text is split: auto, spaces (it is split already), en, west, zh."),
+    minutes: float | None = typer.Option(None, help="Train for so long."),
+    epochs: float | None = typer.Option(None, help="Train for so many passes over the text."),
+    seed: int | None = typer.Option(None, help="The same seed gives the same model."),
+    save_every: int | None = typer.Option(None, help="Steps between two checkpoints."),
+    cell: str | None = typer.Option(None, help="lstm, gru or rnn."),
+    words: str | None = typer.Option(None, help="chars, table, chars+table, or vectors:FILE."),
+    layers: int | None = typer.Option(None, help="Recurrent layers of each direction."),
+    cells: int | None = typer.Option(None, help="Memory cells of an LSTM."),
+    width: int | None = typer.Option(None, help="Width of one direction; a vector is twice this."),
+    min_count: int | None = typer.Option(None, help="Words that are rarer are never predicted."),
+    vocab_size: int | None = typer.Option(None, help="The most frequent words that can be predicted."),
+    rate: float | None = typer.Option(None, help="The highest learning rate."),
+    dropout: float | None = typer.Option(None, help="More for small corpora."),
+) -> None:
+    """Train a model on your own text.
+
+    The same command again goes on where the run stopped, be it by Ctrl-C or a power cut. A recipe holds all
+    settings; options here replace single ones.
+    """
+    from bilmo.cli.show import training
+    from bilmo.train import recipe as recipes
+    from bilmo.train import run
+
+    given: dict[str, Any] = {
+        "lang": lang,
+        "minutes": minutes,
+        "epochs": epochs,
+        "seed": seed,
+        "save_every": save_every,
+        "cell": cell,
+        "words": words,
+        "layers": layers,
+        "cells": cells,
+        "width": width,
+        "min_count": min_count,
+        "vocab_size": vocab_size,
+        "rate": rate,
+        "dropout": dropout,
+    }
+    settings = recipes.read(recipe, {name: value for name, value in given.items() if value is not None})
+    print("reading the text", file=sys.stderr)
+    training(run.train(texts, output, settings), output)

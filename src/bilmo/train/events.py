@@ -1,0 +1,64 @@
+"""What a training run tells while it runs.
+
+Knows: nothing. Blind to: how a run works, and who listens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bilmo.train.checkpoint import Progress
+from bilmo.train.corpus import Facts
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Before the first step."""
+
+    corpus: Facts
+    vocab: int
+    unknown: float
+    """Share of the held-out words that are not in the vocabulary."""
+    parameters: int
+    lang: str
+    resumed: bool
+
+
+@dataclass(frozen=True)
+class Step:
+    """One update of the weights."""
+
+    number: int
+    epoch: int
+    done: float
+    """Share of the run."""
+    loss: float
+    """Nats a word, mean of both directions."""
+    rate: float
+    words: int
+    seconds: float
+    skipped: bool = False
+
+
+@dataclass(frozen=True)
+class Look:
+    """A look at held-out text, by the full softmax."""
+
+    number: int
+    ahead: float
+    """Perplexity."""
+    behind: float
+    mean: float
+    """exp of the mean of both losses."""
+    best: bool
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The end, or what was found when the run was over already."""
+
+    progress: Progress
+    why: str
+
+
+Event = Prepared | Step | Look | Finished

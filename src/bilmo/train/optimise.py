@@ -1,0 +1,43 @@
+"""The optimiser and its rate over a run.
+
+Knows: torch.optim, TrainRecipe. Blind to: text, files.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+from bilmo.train.recipe import TrainRecipe
+
+
+def optimizer_of(model: nn.Module, recipe: TrainRecipe) -> torch.optim.Optimizer:
+    """What the recipe asks for; weight decay acts on matrices, not on biases and start states."""
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    groups = [
+        {"params": [p for p in trained if p.dim() > 1], "weight_decay": recipe.weight_decay},
+        {"params": [p for p in trained if p.dim() <= 1], "weight_decay": 0.0},
+    ]
+    if recipe.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=recipe.rate)
+    if recipe.optimizer == "adagrad":
+        return torch.optim.Adagrad(groups, lr=recipe.rate, initial_accumulator_value=1.0)
+    return torch.optim.AdamW(groups, lr=recipe.rate, betas=(0.9, 0.99), fused=True)
+
+
+def rate_at(recipe: TrainRecipe, done: float) -> float:
+    """The rate when a share `done` of the run is over: up from 0, then level or down to 0 along a cosine."""
+    if done < recipe.warm_up:
+        return recipe.rate * (done + 1e-4) / (recipe.warm_up + 1e-4)
+    if not recipe.decay:
+        return recipe.rate
+    rest = (done - recipe.warm_up) / (1 - recipe.warm_up)
+    return recipe.rate * 0.5 * (1 + math.cos(math.pi * min(1.0, rest)))
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Use this rate from the next step on."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate

@@ -1,0 +1,162 @@
+"""A target is the old thing or the whole new one, never a part."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from bilmo.errors import OutputError
+from bilmo.store.beside import new_file, new_folder
+
+
+@pytest.fixture(autouse=True)
+def no_part_is_left(tmp_path):
+    yield
+    assert list(tmp_path.rglob("*.partial")) == []
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_folder_appears_whole_at_the_end(tmp_path):
+    with new_folder(tmp_path / "new") as partial:
+        (partial / "a").write_text("1")
+        assert not (tmp_path / "new").exists()
+        assert partial.parent == tmp_path
+    assert (tmp_path / "new" / "a").read_text() == "1"
+
+
+def test_a_file_appears_whole_at_the_end_and_replaces_the_old_one(tmp_path):
+    target = tmp_path / "out.h5"
+    for text in ("one", "two"):
+        before = target.read_text() if target.exists() else None
+        with new_file(target) as partial:
+            partial.write_text(text)
+            assert (target.read_text() if target.exists() else None) == before
+        assert target.read_text() == text
+
+
+def test_an_empty_folder_may_be_filled(tmp_path):
+    (tmp_path / "new").mkdir()
+    with new_folder(tmp_path / "new") as partial:
+        (partial / "a").write_text("1")
+    assert (tmp_path / "new" / "a").exists()
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("new", [new_file, new_folder])
+def test_nothing_is_left_when_the_work_fails(tmp_path, new, error):
+    with pytest.raises(error), new(tmp_path / "new") as partial:
+        if new is new_folder:
+            (partial / "a").write_text("half")
+        else:
+            partial.write_text("half")
+        raise error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_leaves_the_old_file_as_it_was(tmp_path):
+    (tmp_path / "out").write_text("old")
+    with pytest.raises(ValueError, match="x"), new_file(tmp_path / "out") as partial:
+        partial.write_text("half")
+        raise ValueError("x")
+    assert (tmp_path / "out").read_text() == "old"
+
+
+@pytest.mark.parametrize("kind", ["folder with files", "file", "link to nowhere", "link to an empty folder"])
+def test_a_folder_that_exists_is_never_touched(tmp_path, kind):
+    target = tmp_path / "new"
+    if kind == "folder with files":
+        target.mkdir()
+        (target / "precious").write_text("x")
+    elif kind == "file":
+        target.write_text("precious")
+    else:
+        (tmp_path / "empty").mkdir()
+        target.symlink_to("nowhere" if kind == "link to nowhere" else "empty")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(OutputError, match=r"new: exists already\. Choose another name, or remove it first"):
+        with new_folder(target):
+            pytest.fail("there is nothing to fill")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_folder_cannot_be_replaced_by_a_file(tmp_path):
+    with pytest.raises(OutputError, match="this is a folder. Name a file to write"), new_file(tmp_path):
+        pytest.fail("there is nothing to fill")
+
+
+@pytest.mark.parametrize("new", [new_file, new_folder])
+def test_a_parent_that_is_not_there_is_named(tmp_path, new):
+    with (
+        pytest.raises(OutputError, match=r"x/y: the folder .*/x does not exist\. Make it first"),
+        new(tmp_path / "x/y"),
+    ):
+        pytest.fail("there is nothing to fill")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("new", [new_file, new_folder])
+@pytest.mark.parametrize(
+    "name", ["file/inside", "n" * 300, "n" * 250], ids=["in a file", "too long", "almost too long"]
+)
+def test_a_name_that_cannot_be_is_refused(tmp_path, new, name):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="cannot be written"), new(tmp_path / name):
+        pytest.fail("there is nothing to fill")
+
+
+@pytest.mark.parametrize("new", [new_file, new_folder])
+def test_a_folder_that_may_not_be_written_is_named(tmp_path, new):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    if os.access(closed, os.W_OK):
+        pytest.skip("this user may write everywhere")
+    with pytest.raises(OutputError, match="cannot be written"), new(closed / "new"):
+        pytest.fail("there is nothing to fill")
+
+
+def test_a_disk_that_fills_up_is_a_mistake_that_can_be_mended(tmp_path):
+    with pytest.raises(OutputError, match=r"new: cannot be written \(No space left on device\)"):
+        with new_folder(tmp_path / "new") as partial:
+            (partial / "a").write_text("half")
+            raise OSError(28, "No space left on device")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_two_that_fill_one_folder_the_first_wins_whole(tmp_path):
+    with new_folder(tmp_path / "new") as first:
+        (first / "a").write_text("first")
+        with pytest.raises(OutputError, match="new: "), new_folder(tmp_path / "new") as second:
+            (second / "a").write_text("second")
+            first.rename(tmp_path / "new")
+        (tmp_path / "new").rename(first)
+    assert (tmp_path / "new" / "a").read_text() == "first"
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+def test_what_is_written_can_be_read_by_whom_the_umask_lets(tmp_path, mask):
+    before = os.umask(mask)
+    try:
+        with new_folder(tmp_path / "folder") as partial:
+            (partial / "a").write_text("1")
+        with new_file(tmp_path / "file") as partial:
+            partial.write_text("1")
+        assert os.umask(mask) == mask
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "folder") == 0o777 & ~mask
+    assert mode(tmp_path / "folder" / "a") == mode(tmp_path / "file") == 0o666 & ~mask
+
+
+def test_names_relative_to_here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with new_folder(Path("a")) as partial:
+        (partial / "x").write_text("1")
+    with new_file(Path("b")) as partial:
+        partial.write_text("1")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b", "x"]

@@ -1,0 +1,354 @@
+"""Our model folder: what goes in comes out to the bit, and nothing damaged is ever used."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+import bilmo
+from bilmo.embed.embedder import Embedder, settled
+from bilmo.errors import BilmoError, ConfigError, DamagedFile, OutputError, TextError, VocabError, WeightsError
+from bilmo.ids.chars import CharTable
+from bilmo.ids.vocab import Vocab
+from bilmo.legacy import layouts
+from bilmo.store import folder as own
+from bilmo.store.bundle import Bundle
+
+import old_models
+from old_models import SENTENCES, cuts, flips, little_memory, write_checkpoint, write_hdf5, write_manylangs
+from strategies import ENTRIES, VOCABULARY, configs, quiet, random_bilm, seeds
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """A folder with every part: characters in Unicode, a word table, a settled start."""
+    write_manylangs(tmp_path / "old")
+    own.write(settled(layouts.read(tmp_path / "old")), tmp_path / "model")
+    return tmp_path / "model"
+
+
+def bits(bundle: Bundle) -> dict[str, bytes]:
+    return {name: value.numpy().tobytes() for name, value in bundle.weights.items()}
+
+
+def same(a: Bundle, b: Bundle) -> None:
+    assert a.config == b.config
+    assert bits(a) == bits(b)
+    assert {name: value.shape for name, value in a.weights.items()} == {n: v.shape for n, v in b.weights.items()}
+    assert (a.vocab and a.vocab.words) == (b.vocab and b.vocab.words)
+    assert (a.chars and (a.chars.entries, a.chars.max_characters)) == (
+        b.chars and (b.chars.entries, b.chars.max_characters)
+    )
+    assert (a.start is None) == (b.start is None)
+    for direction, stack in (a.start or {}).items():
+        for mine, other in zip(stack, b.start[direction], strict=True):
+            assert all(torch.equal(x, y) for x, y in zip(mine, other, strict=True))
+
+
+def reseal(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
+    """Other tensors in a folder, whose hash is made to fit."""
+    save_file(tensors, folder / "model.safetensors")
+    change(folder, sha256=own._sha256(folder / "model.safetensors"))
+
+
+def change(folder: Path, **changes: object) -> None:
+    """Settings by their path in config.json, as in network__width=3; None for an end takes a key away."""
+    config = json.loads((folder / "config.json").read_text())
+    for name, value in changes.items():
+        place = config
+        *parts, last = name.split("__")
+        for part in parts:
+            place = place[part]
+        if value is ...:
+            del place[last]
+        else:
+            place[last] = value
+    old_models.write_json(folder / "config.json", config)
+
+
+def tensors_of(folder: Path) -> dict[str, torch.Tensor]:
+    with safe_open(folder / "model.safetensors", framework="pt") as file:
+        return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+
+
+def refused(folder: Path, error: type[BilmoError], says: str) -> None:
+    with pytest.raises(error, match=says) as caught:
+        layouts.read(folder)
+    assert str(folder) in str(caught.value)
+
+
+# Round trips
+
+
+@settings(quiet, max_examples=40)
+@given(configs(), seeds())
+def test_any_model_comes_back_to_the_bit(config, seed):
+    bilm = random_bilm(config, seed)
+    chars = config.words.chars
+    bundle = Bundle(
+        config=config,
+        weights=dict(bilm.state_dict()),
+        layout="made here",
+        vocab=Vocab(VOCABULARY) if config.words.table else None,
+        chars=CharTable(ENTRIES, chars.max_characters) if chars and chars.kind == "unicode" else None,
+    )
+    with tempfile.TemporaryDirectory() as name:
+        for number, before in enumerate((bundle, settled(bundle))):
+            own.write(before, Path(name) / str(number))
+            same(own.read(Path(name) / str(number)), before)
+
+
+@pytest.mark.parametrize("write", [write_hdf5, write_checkpoint, write_manylangs])
+def test_our_folder_to_our_folder_is_the_same_bytes(tmp_path, write):
+    write(tmp_path / "old")
+    own.write(settled(layouts.read(tmp_path / "old")), tmp_path / "one")
+    own.write(layouts.read(tmp_path / "one"), tmp_path / "two")
+    names = sorted(file.name for file in (tmp_path / "one").iterdir())
+    assert names == sorted(file.name for file in (tmp_path / "two").iterdir())
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    same(layouts.read(tmp_path / "two"), layouts.read(tmp_path / "one"))
+
+
+def test_every_character_and_word_comes_back(tmp_path):
+    entries = ("<pad>", "<bow>", "<eow>", "<bos>", "<eos>", "<oov>")
+    strange = tuple("\u3000 \t\n\r\x0b\x0c\x85\u2028\ufeff\u200b\xad\0漢é🙂U+") + ("", "")
+    table = CharTable((*entries, *strange), 50)
+    assert CharTable.from_lines(table.lines(), max_characters=50).entries == table.entries
+    write_manylangs(tmp_path / "old", char_dic=[*old_models.CHAR_DIC, "\u2028", "\x1f", "U"], words=False)
+    own.write(layouts.read(tmp_path / "old"), tmp_path / "new")
+    assert layouts.read(tmp_path / "new").chars.entries == layouts.read(tmp_path / "old").chars.entries
+
+
+def test_the_card_says_what_the_model_is_and_stays_with_it(tmp_path, saved):
+    card = (saved / "README.md").read_text()
+    for fact in ("| made from | ELMoForManyLangs |", "19 Unicode characters", "| settled start | stored |"):
+        assert fact in card
+    (saved / "README.md").write_text("# Mine\n")
+    own.write(layouts.read(saved), tmp_path / "again")
+    assert (tmp_path / "again" / "README.md").read_text() == "# Mine\n"
+
+
+def test_notes_go_into_the_card(tmp_path):
+    write_hdf5(tmp_path / "old", rows=262)
+    own.write(layouts.read(tmp_path / "old"), tmp_path / "new")
+    assert "- char_embed has 262 rows" in (tmp_path / "new" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+def test_a_card_that_is_gone_or_no_text_does_no_harm(saved, content):
+    (saved / "README.md").unlink()
+    if content:
+        (saved / "README.md").write_bytes(content)
+    assert layouts.read(saved).vocab is not None
+
+
+def test_a_folder_that_exists_is_not_written_over(tmp_path, saved):
+    before = {file.name: file.read_bytes() for file in saved.iterdir()}
+    with pytest.raises(OutputError, match="exists already"):
+        own.write(layouts.read(saved), saved)
+    assert {file.name: file.read_bytes() for file in saved.iterdir()} == before
+
+
+# The settled start
+
+
+def test_the_settled_start_is_stored_and_used(tmp_path):
+    write_hdf5(tmp_path / "old")
+    own.write(settled(layouts.read(tmp_path / "old")), tmp_path / "new")
+    made, stored = (bilmo.load(tmp_path / name).layers(SENTENCES) for name in ("old", "new"))
+    assert all(np.array_equal(a, b) for a, b in zip(made, stored, strict=True))
+    bundle = layouts.read(tmp_path / "new")
+    other = {d: [tuple(s + 0.25 for s in layer) for layer in stack] for d, stack in bundle.start.items()}
+    own.write(replace(bundle, start=other), tmp_path / "other")
+    changed = bilmo.load(tmp_path / "other").layers(SENTENCES)
+    assert not np.allclose(changed[0], stored[0], atol=1e-3)
+    assert np.array_equal(changed[0][0], stored[0][0])  # the word alone has no state
+
+
+def test_the_start_that_is_stored_is_that_of_many_empty_sentences(tmp_path):
+    old = write_hdf5(tmp_path / "old", seed=3)
+    state = None
+    for _ in range(32):
+        _, state = old_models.bilmtf_layers(old, [], state)
+    found = bilmo.load(tmp_path / "old").layers(SENTENCES)
+    for sentence, layers in zip(SENTENCES, found, strict=True):
+        expected, _ = old_models.bilmtf_layers(old, sentence, state)
+        assert np.abs(layers - expected).max(initial=0) < 1e-5
+
+
+def test_a_folder_without_a_start_makes_its_own(tmp_path):
+    write_hdf5(tmp_path / "old")
+    own.write(layouts.read(tmp_path / "old"), tmp_path / "new")
+    assert layouts.read(tmp_path / "new").start is None
+    assert Embedder(layouts.read(tmp_path / "new")).bundle.start is not None
+
+
+def test_half_a_start_is_refused(saved):
+    tensors = tensors_of(saved)
+    del tensors["start.ahead.0.c"]
+    tensors["start.behind.1.h"] = torch.zeros(5)
+    reseal(saved, tensors)
+    refused(saved, WeightsError, r"start.ahead.0.c is missing; needed is \(6,\)\n.*start.behind.1.h has shape \(5,\)")
+
+
+# Parts that do not fit each other
+
+
+def test_missing_misshapen_and_unknown_tensors_are_refused(saved):
+    tensors = tensors_of(saved)
+    del tensors["words.project.bias"]
+    reseal(saved, tensors)
+    refused(saved, WeightsError, r"words.project.bias is missing; needed is \(4,\)")
+    reseal(saved, tensors | {"words.project.bias": torch.zeros(5)})
+    refused(saved, WeightsError, r"words.project.bias has shape \(5,\); needed is \(4,\)")
+    reseal(saved, tensors | {"words.project.bias": torch.zeros(4), "more": torch.zeros(1)})
+    refused(saved, WeightsError, "more belong to no part of the network in config.json")
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (3, 5)], ids=str)
+def test_a_softmax_of_another_shape_is_refused(tmp_path, shape):
+    write_checkpoint(tmp_path / "old")
+    own.write(layouts.read(tmp_path / "old"), tmp_path / "new")
+    reseal(tmp_path / "new", tensors_of(tmp_path / "new") | {"softmax.weight": torch.zeros(shape)})
+    refused(tmp_path / "new", WeightsError, "softmax")
+
+
+@pytest.mark.parametrize("write", [write_checkpoint, write_manylangs])
+def test_a_vocabulary_that_is_gone_or_of_another_length_is_refused(tmp_path, write):
+    write(tmp_path / "old")
+    own.write(layouts.read(tmp_path / "old"), tmp_path / "new")
+    path = tmp_path / "new" / "vocab.txt"
+    good = path.read_text()
+    path.write_text(good + "more\n")
+    refused(tmp_path / "new", VocabError, r"vocab\.txt: has \d+ entries, but the weights have \d+ rows")
+    path.unlink()
+    refused(tmp_path / "new", VocabError, r"vocab\.txt: is missing; the weights have \d+ rows that need their names")
+    path.write_text(good.replace("</S>", "x"))
+    refused(tmp_path / "new", VocabError, r"vocab\.txt: the vocabulary of \d+ words lacks </S>")
+
+
+def test_characters_that_are_gone_or_of_another_length_are_refused(saved):
+    path = saved / "chars.txt"
+    good = path.read_text()
+    path.write_text(good + "Q\n")
+    refused(saved, VocabError, r"chars\.txt: has 20 entries, but the weights have 19 rows")
+    path.write_text(good.replace("<pad>", "x"))
+    refused(saved, VocabError, r"chars\.txt: the character table lacks <pad>")
+    path.write_text(good.replace("<pad>", "<nonsense>"))
+    refused(saved, VocabError, r"chars\.txt: .*line 6: '<nonsense>' is neither one character")
+    path.unlink()
+    refused(saved, TextError, r"chars\.txt: there is no such file")
+
+
+# Settings
+
+
+BAD = {
+    "another format": (
+        {"bilmo_format": 2},
+        "the folder has format 2; this bilmo reads format 1. Install a newer bilmo",
+    ),
+    "a misspelt key": ({"network__widht": 3}, "network.widht: .*; found 3"),
+    "a missing key": ({"network__words": ...}, "network.words: Field required"),
+    "a key too many": ({"more": 1}, "more: "),
+    "a wrong type": ({"network__layers": "two"}, "network.layers: .*; found 'two'"),
+    "an unknown cell": ({"network__cell__kind": "qrnn"}, "network.cell.kind: .*; found 'qrnn'"),
+    "a contradiction": ({"network__cell__project": False}, "a projection clip without a projection"),
+    "no layers": ({"network__layers": 0}, "layers is 0; it must be from 1 to 100"),
+    "a giant": ({"network__width": 10**30}, "width is 1000000000000000000000000000000"),
+    "directions": ({"network__directions": ["behind", "ahead"]}, "directions are ahead, behind, or both in this order"),
+    "no number": ({"network__cell__cell_clip": float("nan")}, "cell_clip is nan"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_settings_that_cannot_be_used_are_named(saved, bad):
+    changes, says = BAD[bad]
+    change(saved, **changes)
+    refused(saved, ConfigError, rf"config\.json: (?s:.*){says}")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"network__words__chars__filters": [[1, 10**8]] * 300, "network__words__chars__highways": 1},
+        {"network__width": 10**8, "network__cell__cells": 10**8, "network__layers": 100},
+        {"network__words__table__rows": 10**8, "network__words__table__width": 10**8},
+    ],
+    ids=["filters", "cells", "table"],
+)
+def test_giant_settings_are_refused_without_the_memory_they_ask_for(saved, changes):
+    change(saved, **changes)
+    with little_memory():
+        refused(saved, BilmoError, "config.json|model.safetensors")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"null", b"\xff", b"[" * 10**5, b'{"bilmo_format": 1}', b"9" * 5000]
+)
+def test_a_config_that_is_none_is_refused(saved, content):
+    (saved / "config.json").write_bytes(content)
+    refused(saved, BilmoError, r"config\.json: ")
+
+
+# Damage
+
+
+def test_every_flip_in_the_weights_is_refused(saved):
+    path = saved / "model.safetensors"
+    good = path.read_bytes()
+    for bad in (*flips(good, 150), *flips(good[:2000], 150, seed=1)):
+        path.write_bytes(bad if len(bad) == len(good) else bad + good[2000:])
+        with pytest.raises((DamagedFile, WeightsError), match=r"model\.safetensors"):
+            layouts.read(saved)
+    path.write_bytes(good)
+    assert layouts.read(saved).layout == "bilmo folder"
+
+
+def test_every_cut_and_every_addition_to_the_weights_is_refused(saved):
+    path = saved / "model.safetensors"
+    good = path.read_bytes()
+    for bad in (*cuts(good, 24), good + b"\0", b"\0" + good):
+        path.write_bytes(bad)
+        with pytest.raises((DamagedFile, WeightsError), match=r"model\.safetensors"):
+            layouts.read(saved)
+
+
+def test_a_header_that_claims_a_giant_is_refused(saved):
+    path = saved / "model.safetensors"
+    header = json.dumps({"words.project.bias": {"dtype": "F32", "shape": [2**60], "data_offsets": [0, 2**62]}}).encode()
+    for size in (len(header), 2**40, 2**63):
+        path.write_bytes(size.to_bytes(8, "little") + header)
+        with little_memory():
+            refused(saved, DamagedFile, r"model\.safetensors: cannot be read as safetensors")
+
+
+def test_weights_of_another_model_are_refused(tmp_path, saved):
+    write_manylangs(tmp_path / "second", seed=9)
+    own.write(settled(layouts.read(tmp_path / "second")), tmp_path / "other")
+    (tmp_path / "other" / "model.safetensors").replace(saved / "model.safetensors")
+    refused(
+        saved, DamagedFile, r"is not the file that was saved \(its SHA-256 differs.*Fetch or convert the model again"
+    )
+
+
+@pytest.mark.parametrize("name", ["config.json", "vocab.txt", "chars.txt", "README.md"])
+def test_cuts_and_flips_of_the_small_files_are_read_or_refused(saved, name):
+    path = saved / name
+    good = path.read_bytes()
+    for bad in (*cuts(good, 6), *flips(good, 60)):
+        path.write_bytes(bad)
+        try:
+            layouts.read(saved).network()
+        except BilmoError as error:
+            assert str(saved) in str(error)

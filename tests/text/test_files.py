@@ -1,0 +1,212 @@
+"""Lines of text from files however they are packed, and files that cannot be read."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bilmo.errors import BilmoError, DamagedFile, MissingExtra, TextError
+from bilmo.text.files import all_lines, files, lines
+
+from old_models import cuts, flips
+from strategies import quiet
+
+PACKING = {"plain": bytes, "gz": gzip.compress, "xz": lzma.compress}
+
+
+def zstd():
+    return pytest.importorskip("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+
+
+def packed(kind: str, data: bytes) -> bytes:
+    return zstd().compress(data) if kind == "zst" else PACKING[kind](data)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "text"
+
+
+@pytest.mark.parametrize("ending", ["", ".txt", ".gz", ".zst"])
+@pytest.mark.parametrize("kind", [*PACKING, "zst"])
+def test_packing_is_known_by_content_whatever_the_name(tmp_path, kind, ending):
+    path = tmp_path / f"text{ending}"
+    path.write_bytes(packed(kind, "one\ntwo 漢字\n\nfour\n".encode()))
+    assert list(lines(path)) == ["one", "two 漢字", "", "four"]
+
+
+@pytest.mark.parametrize("kind", ["gz", "xz", "zst"])
+def test_files_packed_one_after_the_other_are_one(path, kind):
+    path.write_bytes(packed(kind, b"one\ntw") + packed(kind, b"o\n"))
+    assert list(lines(path)) == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"a", ["a"]),
+        (b"a\n", ["a"]),
+        (b"a\r\nb\r\n", ["a", "b"]),
+        (b"a\rb\n", ["a\rb"]),
+        (b"a\r\r\n", ["a\r"]),
+        (b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", ["a", "\ufeffb"]),
+        (b"\xef\xbb\xbf\xef\xbb\xbfa\n", ["\ufeffa"]),
+        (b"\xef\xbb\xbf", [""]),
+        (b"\x1f", ["\x1f"]),
+        (b" a \n", [" a "]),
+        (b"a\x00b\n", ["a\0b"]),
+    ],
+    ids=repr,
+)
+def test_what_a_line_is(path, data, expected):
+    path.write_bytes(data)
+    assert list(lines(path)) == expected
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x0b", "\x0c", "\x85", "\x1c", "\x1d", "\x1e"], ids=repr)
+def test_only_a_line_feed_ends_a_line(path, mark):
+    path.write_text(f"a{mark}b\nc\n", encoding="utf-8")
+    assert list(lines(path)) == [f"a{mark}b", "c"]
+
+
+@quiet
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\ufeff"))))
+def test_reading_gives_back_what_was_written(tmp_path_factory, rows):
+    path = tmp_path_factory.getbasetemp() / "any text"
+    path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8", newline="\n")
+    assert list(lines(path)) == rows
+
+
+def test_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("é\r\nb".encode()), encoding="ascii"))
+    assert list(lines(Path("-"))) == ["é", "b"]
+    assert not sys.stdin.buffer.closed
+
+
+@pytest.mark.parametrize("kind", [*PACKING, "zst"])
+def test_bytes_that_are_no_text_are_named_with_file_and_line(path, kind):
+    path.write_bytes(packed(kind, b"fine\nna\xefve\n"))
+    reading = lines(path)
+    assert next(reading) == "fine"
+    with pytest.raises(TextError) as caught:
+        next(reading)
+    assert str(caught.value).startswith(f"{path}, line 2: byte 3 (0xef) is not UTF-8")
+    assert "iconv" in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["gz", "xz", "zst"])
+def test_every_cut_of_a_packed_file_is_noticed(path, kind):
+    good = packed(kind, b"some words in a line\n" * 50)
+    for length in range(8, len(good)):
+        path.write_bytes(good[:length])
+        with pytest.raises(DamagedFile, match="unpacking broke off after line .* truncated or damaged; fetch it again"):
+            list(lines(path))
+
+
+@pytest.mark.parametrize("kind", ["gz", "xz", "zst"])
+def test_flips_of_a_packed_file_are_read_or_refused(path, kind):
+    good = packed(kind, "some words in a line 漢字\n".encode() * 50)
+    for bit in range(8 * len(good)):
+        bad = bytearray(good)
+        bad[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(bad)
+        try:
+            list(lines(path))
+        except BilmoError as error:
+            assert str(path) in str(error)
+
+
+def test_a_file_that_is_not_there_and_a_folder(tmp_path):
+    with pytest.raises(TextError, match=r"nowhere: there is no such file"):
+        list(lines(tmp_path / "nowhere"))
+    with pytest.raises(TextError, match="this is a folder; name a file in it"):
+        list(lines(tmp_path))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TextError, match="cannot be read"):
+        list(lines(tmp_path / "file" / "inside"))
+
+
+def test_without_its_package_zstandard_is_named_with_the_cure(path, monkeypatch):
+    path.write_bytes(b"\x28\xb5\x2f\xfd rest")
+    for name in ("backports.zstd", "compression.zstd"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtra, match=r"Reading .*text needs the package .*pip install 'bilmo\[zst\]'"):
+        list(lines(path))
+
+
+@pytest.mark.parametrize("kind", [*PACKING, "zst"])
+def test_a_file_is_closed_when_reading_stops_early(path, kind, monkeypatch):
+    path.write_bytes(packed(kind, b"a\nb\n"))
+    opened = []
+    usual = Path.open
+    monkeypatch.setattr(Path, "open", lambda self, *a: opened.append(usual(self, *a)) or opened[-1])
+    reading = lines(path)
+    assert next(reading) == "a"
+    reading.close()
+    assert opened[0].closed
+
+
+# Many files
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Text in two folders, packed and plain, and files that a file system keeps for itself."""
+    (tmp_path / "text" / "deep").mkdir(parents=True)
+    (tmp_path / "text" / ".git").mkdir()
+    (tmp_path / "text" / "b.txt").write_text("b1\nb2")
+    (tmp_path / "text" / "a.gz").write_bytes(gzip.compress(b"a1\n"))
+    (tmp_path / "text" / "deep" / "c.txt").write_text("c1\n")
+    (tmp_path / "text" / ".DS_Store").write_bytes(b"\xff")
+    (tmp_path / "text" / ".git" / "x").write_bytes(b"\xff")
+    return tmp_path / "text"
+
+
+def test_a_folder_stands_for_its_files_in_the_order_of_their_names(folder):
+    assert list(all_lines([folder])) == ["a1", "b1", "b2", "c1"]
+    assert list(all_lines([folder / "b.txt", folder])) == ["b1", "b2", "a1", "b1", "b2", "c1"]
+    assert files([folder]) == [folder / "a.gz", folder / "b.txt", folder / "deep" / "c.txt"]
+
+
+def test_a_folder_of_no_files_is_refused(tmp_path):
+    with pytest.raises(TextError, match="the folder holds no files"):
+        list(all_lines([tmp_path]))
+
+
+def test_a_zip_stands_for_what_it_holds(folder, tmp_path):
+    path = tmp_path / "text.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in {"b.txt": b"b1\n", "a/": b"", "a/x.txt": b"\xef\xbb\xbfx1", "__MACOSX/y": b"\xff"}.items():
+            archive.writestr(name, content)
+    assert list(all_lines([path])) == ["x1", "b1"]
+
+
+def test_bytes_that_are_no_text_in_a_zip_are_named_with_zip_file_and_line(tmp_path):
+    path = tmp_path / "text.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.txt", b"fine\n\xff\n")
+    with pytest.raises(TextError, match=r"text\.zip: a\.txt, line 2: byte 1 \(0xff\)"):
+        list(all_lines([path]))
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_cuts_and_flips_of_a_zip_of_text_are_read_or_refused(path, kind):
+    with zipfile.ZipFile(path, "w", kind) as archive:
+        archive.writestr("a.txt", b"some words in a line\n" * 50)
+    good = path.read_bytes()
+    for bad in (*cuts(good), *flips(good, 300), *flips(good, 300, seed=1)):
+        path.write_bytes(bad)
+        try:
+            list(all_lines([path]))
+        except BilmoError as error:
+            assert str(path) in str(error)

@@ -1,0 +1,77 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bilmo.errors import TextError
+from bilmo.text.split import at_spaces, chinese, detect, english, splitter, western
+
+
+@pytest.mark.parametrize(
+    "text, sentences",
+    [
+        ("He didn't go. She did!", [["He", "did", "n't", "go", "."], ["She", "did", "!"]]),
+        ('"Really?" he asked.', [['"', "Really", "?", '"', "he", "asked", "."]]),
+        ("Mr. Smith of the U.S. Army left.", [["Mr.", "Smith", "of", "the", "U.S.", "Army", "left", "."]]),
+        ("It costs $3.14, i.e. little.", [["It", "costs", "$", "3.14", ",", "i.e.", "little", "."]]),
+        ("John's well-known idea...", [["John", "'s", "well-known", "idea", "..."]]),
+        ("Go to http://a.b/c?d=1. Or me@x.org!", [["Go", "to", "http://a.b/c?d=1", "."], ["Or", "me@x.org", "!"]]),
+        ("He said “No.” Then left.", [["He", "said", "“", "No", ".", "”"], ["Then", "left", "."]]),
+        ("version 2.0 is here", [["version", "2.0", "is", "here"]]),
+        ("", []),
+        (" \t ", []),
+    ],
+)
+def test_english_text_is_split_as_a_reader_would(text, sentences):
+    assert english(text) == sentences
+
+
+@pytest.mark.parametrize(
+    "text, sentences",
+    [
+        ("宝玉听了，笑道。黛玉不语！", [["宝玉", "听", "了", "，", "笑", "道", "。"], ["黛玉", "不语", "！"]]),
+        ("“我不去。”他说。", [["“", "我", "不", "去", "。", "”"], ["他", "说", "。"]]),
+        ("用 GPU 3.5 好？！是", [["用", "GPU", "3.5", "好", "？", "！"], ["是"]]),
+    ],
+)
+def test_chinese_text_is_split_into_words_and_sentences(text, sentences):
+    assert chinese(text) == sentences
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.one_of(st.text(), st.text(alphabet="ab.!?'\"’ -A1…\n宝玉。”\u3000\U0001f468\u200d")),
+    st.sampled_from(["en", "west", "zh", "spaces"]),
+)
+def test_nothing_is_lost_and_nothing_is_changed(text, how):
+    tokens = [token for sentence in splitter(how)(text) for token in sentence]
+    assert "".join("".join(tokens).split()) == "".join(text.split())
+    assert all(tokens)
+
+
+def test_other_languages_keep_their_apostrophes():
+    assert western("L'homme est né libre.") == [["L'homme", "est", "né", "libre", "."]]
+
+
+def test_what_is_split_already_is_one_sentence_a_line():
+    assert at_spaces("The cat . The\u3000dog .") == [["The", "cat", ".", "The", "dog", "."]]
+
+
+@pytest.mark.parametrize(
+    "lines, how",
+    [
+        (["The cat sat on the mat, and it was glad. Then it left."] * 3, "en"),
+        (["The cat sat on the mat , and it was glad . Then it left ."] * 3, "spaces"),
+        (["Der Hund bellt, die Katze schläft. Das ist alles."] * 3, "west"),
+        (["宝玉听了，忙笑道：“好姐姐，你别生气。”黛玉冷笑了一声。"] * 3, "zh"),
+        (["宝玉 听 了 ， 忙 笑 道 ： 好 姐姐 ， 你 别 生气 。"] * 3, "spaces"),
+        ([], "west"),
+        (["", "  "], "west"),
+    ],
+)
+def test_a_text_tells_how_it_wants_to_be_split(lines, how):
+    assert detect(lines) == how
+
+
+def test_an_unknown_way_to_split_is_refused_with_those_that_are_known():
+    with pytest.raises(TextError, match="'klingon'; known are auto, spaces, en, west, zh"):
+        splitter("klingon")
