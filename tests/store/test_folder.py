@@ -89,7 +89,7 @@ def refused(folder: Path, error: type[BilmoError], says: str) -> None:
 # Round trips
 
 
-@settings(quiet, max_examples=40)
+@settings(quiet, max_examples=25)
 @given(configs(), seeds())
 def test_any_model_comes_back_to_the_bit(config, seed):
     bilm = random_bilm(config, seed)
@@ -346,7 +346,7 @@ def test_weights_of_another_model_are_refused(tmp_path, saved):
 def test_cuts_and_flips_of_the_small_files_are_read_or_refused(saved, name):
     path = saved / name
     good = path.read_bytes()
-    for bad in (*cuts(good, 6), *flips(good, 60)):
+    for bad in (*cuts(good, 6), *flips(good, 6 if name == "README.md" else 60)):
         path.write_bytes(bad)
         try:
             layouts.read(saved).network()

@@ -11,7 +11,7 @@ import sys
 import typer
 
 from bilmo import __version__
-from bilmo.cli import convert, embed, info, train
+from bilmo.cli import convert, embed, evaluate, info, similar, train
 from bilmo.errors import BilmoError
 
 app = typer.Typer(
@@ -25,6 +25,8 @@ app.command()(info.info)
 app.command()(convert.convert)
 app.command()(embed.embed)
 app.command()(train.train)
+app.command()(evaluate.evaluate)
+app.command()(similar.similar)
 
 
 def _version(wanted: bool) -> None:
@@ -37,7 +39,7 @@ def _version(wanted: bool) -> None:
 def bilmo(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
 ) -> None:
-    """Contextual word vectors (ELMo): look into models, convert them, embed text.
+    """Contextual word vectors (ELMo): look into models, convert them, embed text, train on your own.
 
     A MODEL is a folder, a zip, or a weights file: bilmo's own, bilm-tf's and AllenNLP's `options.json` with HDF5,
     a TensorFlow checkpoint, or an ELMoForManyLangs folder. The layout is found by looking.

@@ -1,0 +1,47 @@
+"""`bilmo similar`: the words nearest to a word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from bilmo.errors import TextError, VocabError
+
+
+def similar(
+    model: Path = typer.Argument(help="A model of any layout."),
+    word: str = typer.Argument(help="The word to find neighbours of."),
+    text: list[Path] = typer.Option(
+        [], "--in", help="Average each word over its uses in this text; without it, by the word's own vector alone."
+    ),
+    number: int = typer.Option(10, "-n", "--number", help="How many neighbours."),
+    least: int = typer.Option(3, help="With --in: leave out words that are used less often."),
+    words: int = typer.Option(20_000, help="Without --in: compare with so many of the vocabulary's first words."),
+    lang: str = typer.Option("auto", help="How text is split: auto, spaces (it is split already), en, west, zh."),
+) -> None:
+    """Show the words nearest to a word, by cosine of centred vectors.
+
+    Vectors of a word alone know its spelling best; averaged over its uses in a text, its meaning there.
+    """
+    from bilmo.cli import show
+    from bilmo.embed.embedder import load
+    from bilmo.ids.vocab import MARKS
+    from bilmo.sense import neighbours, uses
+    from bilmo.text.files import all_lines
+    from bilmo.text.split import detect, splitter
+
+    elmo = load(model)
+    if text:
+        split = splitter(detect(all_lines(text)) if lang == "auto" else lang)
+        with show.progress("sentences") as counted:
+            sentences = counted(sentence for line in all_lines(text) for sentence in split(line))
+            vectors = uses.in_text(elmo, sentences, least=least)
+        if word not in vectors.words:
+            raise TextError(f"{word!r} is used fewer than {least} times in the text, so it has no vector there")
+    else:
+        if elmo.bundle.vocab is None:
+            raise VocabError(f"{model}: has no vocabulary to look for neighbours in; name a text with --in")
+        known = [entry for entry in elmo.bundle.vocab.words[:words] if entry and entry not in MARKS and entry != word]
+        vectors = uses.alone(elmo, [word, *known])
+    show.pairs([(name, f"{cosine:.3f}") for name, cosine in neighbours.nearest(vectors, word, number)], right=True)

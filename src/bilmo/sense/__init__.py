@@ -1,0 +1,1 @@
+"""What vectors mean: neighbours of a word."""
