@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -340,8 +341,6 @@ def test_tuning_leaves_the_embedder_as_it_was(model):
 
 def test_given_word_vectors_stay_as_they_came(tmp_path):
     """A table that is not to be tuned has no gradient even in a tuned module."""
-    from dataclasses import replace
-
     write_manylangs(tmp_path, chars=False)
     bundle = layouts.read(tmp_path)
     words = bundle.config.words

@@ -93,6 +93,12 @@ def test_standard_input(monkeypatch):
     assert not sys.stdin.buffer.closed
 
 
+def test_standard_input_that_is_closed(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(TextError, match="-: standard input is closed; pipe text into it, or name a file"):
+        list(lines(Path("-")))
+
+
 @pytest.mark.parametrize("kind", [*PACKING, "zst"])
 def test_bytes_that_are_no_text_are_named_with_file_and_line(path, kind):
     path.write_bytes(packed(kind, b"fine\nna\xefve\n"))

@@ -26,8 +26,9 @@ def test_the_full_loss_and_its_gradients_are_those_of_plain_autograd(monkeypatch
     monkeypatch.setattr(bilmo.train.loss, "AT_ONCE", at_once)
     softmax, outputs, targets = problem()
     logits = outputs @ softmax.weight.t() + softmax.bias
-    expected = torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
-    found = full_loss(softmax, outputs, targets)
+    expected = torch.nn.functional.cross_entropy(logits, targets, reduction="mean")
+    found, each = full_loss(softmax, outputs, targets)
+    torch.testing.assert_close(each, torch.nn.functional.cross_entropy(logits, targets, reduction="none"))
     torch.testing.assert_close(found, expected)
     for a, b in zip(gradients(3 * found, softmax, outputs), gradients(3 * expected, softmax, outputs), strict=True):
         torch.testing.assert_close(a, b)
@@ -36,8 +37,8 @@ def test_the_full_loss_and_its_gradients_are_those_of_plain_autograd(monkeypatch
 def test_a_loss_that_needs_no_gradient_is_the_same():
     softmax, outputs, targets = problem()
     with torch.no_grad():
-        alone = full_loss(softmax, outputs, targets)
-    torch.testing.assert_close(alone, full_loss(softmax, outputs, targets).detach())
+        alone, _ = full_loss(softmax, outputs, targets)
+    torch.testing.assert_close(alone, full_loss(softmax, outputs, targets)[0].detach())
 
 
 @settings(deadline=None, max_examples=20)
@@ -64,19 +65,19 @@ def test_words_are_met_as_often_as_expected():
 
 def test_sampling_nearly_all_words_is_nearly_the_full_loss():
     softmax, outputs, targets = problem(words=60)
-    full = full_loss(softmax, outputs, targets)
-    random = np.random.default_rng(0)
-    mean = torch.stack([sampled_loss(softmax, outputs, targets, LogUniform(60), 58, random) for _ in range(50)]).mean()
+    full, _ = full_loss(softmax, outputs, targets)
+    loss = sampled_loss(58, np.random.default_rng(0))
+    mean = torch.stack([loss(softmax, outputs, targets)[0] for _ in range(50)]).mean()
     assert abs(float(mean.detach() / full.detach()) - 1) < 0.02
 
 
 def test_the_sampled_gradient_points_where_the_full_one_does_on_average():
     softmax, outputs, targets = problem(words=80, positions=8)
-    full = gradients(full_loss(softmax, outputs, targets), softmax, outputs)
-    random, sampler = np.random.default_rng(0), LogUniform(80)
+    full = gradients(full_loss(softmax, outputs, targets)[0], softmax, outputs)
+    sampled = sampled_loss(30, np.random.default_rng(0))
     total = [torch.zeros_like(part) for part in full]
     for _ in range(3000):
-        loss = sampled_loss(softmax, outputs, targets, sampler, 30, random)
+        loss, _ = sampled(softmax, outputs, targets)
         for sum_, part in zip(total, gradients(loss, softmax, outputs), strict=True):
             sum_ += part / 3000
     for mean, exact in zip(total, full, strict=True):
@@ -95,5 +96,21 @@ def test_a_target_that_was_drawn_does_not_count_twice():
         seen = [target, *(word for word in drawn.tolist() if word != target)]
         scores = (logits[position] - correction)[seen]
         expected += float(torch.logsumexp(scores, dim=0) - scores[0])
-    found = sampled_loss(softmax, outputs, targets, LogUniform(10), 9, np.random.default_rng(3))
-    assert float(found.detach()) == pytest.approx(expected, rel=1e-5)
+    found, _ = sampled_loss(9, np.random.default_rng(3))(softmax, outputs, targets)
+    assert float(found.detach()) == pytest.approx(expected / 10, rel=1e-5)
+
+
+@pytest.mark.parametrize("at_once", [1, 1 << 22])
+def test_the_sampled_gradients_are_those_of_plain_autograd(monkeypatch, at_once):
+    monkeypatch.setattr(bilmo.train.loss, "AT_ONCE", at_once)
+    softmax, outputs, targets = problem(words=40)
+    words, draws = LogUniform(40).draw(12, np.random.default_rng(5))
+    correction = LogUniform(40).log_expected(torch.arange(40), draws)
+    logits = outputs @ softmax.weight.t() + softmax.bias - correction
+    true = logits.gather(1, targets[:, None])
+    others = logits[:, words].masked_fill(targets[:, None] == words, float("-inf"))
+    expected = (torch.logsumexp(torch.cat([true, others], dim=1), dim=1) - true[:, 0]).mean()
+    found, _ = sampled_loss(12, np.random.default_rng(5))(softmax, outputs, targets)
+    torch.testing.assert_close(found, expected)
+    for a, b in zip(gradients(2 * found, softmax, outputs), gradients(2 * expected, softmax, outputs), strict=True):
+        torch.testing.assert_close(a, b)

@@ -5,7 +5,6 @@ Knows: typer. Blind to: torch, until a command runs.
 
 from __future__ import annotations
 
-import os
 import sys
 
 import typer
@@ -13,6 +12,9 @@ import typer
 from bilmo import __version__
 from bilmo.cli import convert, embed, evaluate, info, similar, train
 from bilmo.errors import BilmoError
+
+INTERRUPTED = 130
+"""What typer makes of Ctrl-C."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -50,12 +52,10 @@ def main() -> None:
     """Run a command; a user's mistake is one line on standard error and exit code 1, never a traceback."""
     try:
         app()
-    except BilmoError as error:
+    except (BilmoError, OSError) as error:
         print(f"bilmo: {error}", file=sys.stderr)
         sys.exit(1)
-    except KeyboardInterrupt:
-        print("bilmo: interrupted; nothing half-written was left behind", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:  # the reader of our output went away, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+    except SystemExit as stop:  # typer ends every run so; where the reader of our output went away, quietly with 1
+        if stop.code == INTERRUPTED:
+            print("bilmo: interrupted; nothing half-written was left behind", file=sys.stderr)
+        raise

@@ -29,6 +29,8 @@ ZSTD_MODULE = "compression.zstd" if sys.version_info >= (3, 14) else "backports.
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     """Open a plain, .gz, .xz or .zst file, or standard input for "-", to read its unpacked bytes."""
     if path == STDIN:
+        if sys.stdin is None:
+            raise TextError(f"{path}: standard input is closed; pipe text into it, or name a file")
         yield sys.stdin.buffer
         return
     try:

@@ -42,6 +42,6 @@ def judge(
         step = whole[number]
         judged, _ = model(step, words, targets, start(len(step.lengths)), full_loss)
         count += judged.words
-        for direction, loss in judged.losses.items():
-            totals[direction] = totals.get(direction, 0.0) + float(loss)
+        for direction, loss in judged.each.items():
+            totals[direction] = totals.get(direction, 0.0) + loss * judged.words
     return {direction: total / count for direction, total in totals.items()}

@@ -28,8 +28,8 @@ from bilmo.train.checkpoint import Progress
 from bilmo.train.corpus import Corpus, Side
 from bilmo.train.events import Event, Finished, Look, Step
 from bilmo.train.judge import judge
-from bilmo.train.loss import LogUniform, full_loss, sampled_loss
-from bilmo.train.model import LanguageModel, Loss, WordArrays, detached
+from bilmo.train.loss import Loss, full_loss, sampled_loss
+from bilmo.train.model import LanguageModel, WordArrays, detached
 from bilmo.train.optimise import optimizer_of, rate_at, set_rate
 from bilmo.train.recipe import TrainRecipe
 from bilmo.train.shape import Shape
@@ -115,8 +115,7 @@ class Loop:
         self._optimizer.zero_grad()
         before = self._before(len(text.lengths))
         judged, after = self.model(text, self._words, self._targets, before, self._loss(np.random.default_rng(seed)))
-        total: Tensor = sum(judged.losses.values(), torch.zeros(()))
-        loss = total / judged.words / len(judged.losses)
+        loss = judged.loss
         # The old recipe's rate and clip belong to a loss that is summed over the steps of a window.
         (loss * recipe.window if recipe.optimizer == "adagrad" else loss).backward()
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
@@ -157,10 +156,7 @@ class Loop:
         kind = self.recipe.softmax
         if kind == "full" or (kind == "auto" and words <= FULL_SOFTMAX) or self.recipe.samples >= words:
             return full_loss
-        sampler = LogUniform(words)
-        return lambda softmax, outputs, targets: sampled_loss(
-            softmax, outputs, targets, sampler, self.recipe.samples, random
-        )
+        return sampled_loss(self.recipe.samples, random)
 
     def _update_average(self) -> None:
         if not self._average:

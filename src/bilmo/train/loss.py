@@ -1,4 +1,8 @@
-"""What training makes small: minus the log-probability of each word, by the full softmax or a sample of it.
+"""What training makes small: minus the log-probability of each word, by the full softmax or by a sample of it.
+
+Both are one autograd function over all positions of both directions. The gradients are made in the forward pass,
+while the logits are at hand, a piece of positions at a time: no array of all positions by all words ever exists, and
+the large gradient of the softmax is written once.
 
 Knows: torch, Softmax. Blind to: text, networks.
 """
@@ -7,64 +11,103 @@ Knows: torch, Softmax. Blind to: text, networks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from bilmo.net.softmax import Softmax
 
+Loss = Callable[[Softmax, Tensor, Tensor], tuple[Tensor, Tensor]]
+"""Softmax, outputs (N, D), targets (N,) to their mean loss, which trains, and the loss of each (N,), which informs."""
+
 AT_ONCE = 1 << 22
 """Logits held at a time (16 MB of float32), so that they stay near the processor."""
 
 
-class FullSoftmax(Function):
-    """Sum over positions of minus log p(target), over the whole vocabulary, a piece of positions at a time.
+class _Scored(Function):
+    """Mean over positions of minus log p(target) among some words.
 
-    The gradients are made in the same pass, while the logits are at hand: no (N, V) array ever exists.
+    `weight` and `bias` are the softmax; `words` are the rows that compete with the target, or None for all rows.
+    `offset` (V,) or (S,) is added to the logits of the competing words, `target_offset` (N,) to that of each target.
     """
 
     @staticmethod
-    def forward(ctx: Any, outputs: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
-        """(N, D), (V, D), (V,), (N,) to a scalar."""
+    def forward(
+        ctx: Any,
+        outputs: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        targets: Tensor,
+        words: Tensor | None,
+        offset: Tensor | None,
+        target_offset: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        ctx.grads = None
         wanted = any(ctx.needs_input_grad)
+        rows = weight if words is None else weight.index_select(0, words)  # (V or S, D)
+        row_bias = bias if words is None else bias.index_select(0, words)
+        if offset is not None:
+            row_bias = row_bias + offset
+        each = outputs.new_empty(len(outputs))
         d_outputs = torch.empty_like(outputs) if wanted else None
-        d_weight = torch.zeros_like(weight) if wanted else None
-        d_bias = torch.zeros_like(bias) if wanted else None
-        total = outputs.new_zeros((), dtype=torch.float64)
-        step = max(1, AT_ONCE // len(weight))
+        d_rows, d_row_bias = (torch.zeros_like(rows), torch.zeros_like(row_bias)) if wanted else (None, None)
+        d_true = outputs.new_empty(len(outputs))  # what reaches the target's own logit, where that is apart
+        step = max(1, AT_ONCE // len(rows))
         for at in range(0, len(outputs), step):
-            out, target = outputs[at : at + step], targets[at : at + step, None]
-            logits = torch.addmm(bias, out, weight.t())  # (n, V)
-            scale = torch.logsumexp(logits, dim=1, keepdim=True)
-            total += (scale - logits.gather(1, target)).sum()
-            if d_outputs is None or d_weight is None or d_bias is None:
+            piece = slice(at, at + step)
+            out, target = outputs[piece], targets[piece]
+            logits = torch.addmm(row_bias, out, rows.t())  # (n, V or S)
+            if words is None:
+                true = logits.gather(1, target[:, None])[:, 0]
+                scale = torch.logsumexp(logits, dim=1)
+            else:
+                assert target_offset is not None
+                logits.masked_fill_(target[:, None] == words, float("-inf"))  # the target itself was drawn
+                near = weight.index_select(0, target)  # (n, D)
+                true = (out * near).sum(dim=1) + bias[target] + target_offset[piece]
+                scale = torch.logaddexp(torch.logsumexp(logits, dim=1), true)
+            each[piece] = scale - true
+            if d_outputs is None or d_rows is None or d_row_bias is None:
                 continue
-            d = logits.sub_(scale).exp_()  # probabilities, then the gradient of the logits
-            d.scatter_add_(1, target, d.new_full(target.shape, -1.0))
-            torch.mm(d, weight, out=d_outputs[at : at + step])
-            d_weight.addmm_(d.t(), out)
-            d_bias += d.sum(dim=0)
+            d = logits.sub_(scale[:, None]).exp_().div_(len(outputs))  # probabilities, then the gradient of the logits
+            if words is None:
+                d.scatter_add_(1, target[:, None], d.new_full((len(d), 1), -1 / len(outputs)))
+            torch.mm(d, rows, out=d_outputs[piece])
+            if words is not None:
+                d_true[piece] = ((true - scale).exp_() - 1) / len(outputs)
+                d_outputs[piece] += d_true[piece, None] * near
+            d_rows.addmm_(d.t(), out)
+            d_row_bias += d.sum(dim=0)
         if wanted:
-            ctx.save_for_backward(d_outputs, d_weight, d_bias)
-        return total.to(outputs.dtype)
+            if words is None:
+                ctx.grads = (d_outputs, d_rows, d_row_bias)
+            else:
+                d_weight, d_bias = torch.zeros_like(weight), torch.zeros_like(bias)
+                d_weight.index_add_(0, words, d_rows).index_add_(0, targets, d_true[:, None] * outputs)  # type: ignore[arg-type]
+                d_bias.index_add_(0, words, d_row_bias).index_add_(0, targets, d_true)  # type: ignore[arg-type]
+                ctx.grads = (d_outputs, d_weight, d_bias)
+        ctx.mark_non_differentiable(each)
+        return each.mean(), each
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, d_loss: Tensor) -> tuple[Tensor | None, ...]:
-        """The gradients made above, times what reaches the sum."""
-        d_outputs, d_weight, d_bias = ctx.saved_tensors
-        return d_outputs * d_loss, d_weight * d_loss, d_bias * d_loss, None
+    def backward(ctx: Any, d_mean: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradients made above, times what reaches the mean."""
+        grads = ctx.grads
+        ctx.grads = None
+        if float(d_mean) != 1:
+            grads = tuple(part.mul_(d_mean) for part in grads)
+        return (*grads, None, None, None, None)
 
 
-def full_loss(softmax: Softmax, outputs: Tensor, targets: Tensor) -> Tensor:
-    """Sum of minus log p over positions, exactly."""
-    loss: Tensor = FullSoftmax.apply(outputs, softmax.weight, softmax.bias, targets)  # type: ignore[no-untyped-call]
-    return loss
+def full_loss(softmax: Softmax, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """The exact loss, over the whole vocabulary."""
+    return _Scored.apply(outputs, softmax.weight, softmax.bias, targets, None, None, None)  # type: ignore[no-untyped-call, no-any-return]
 
 
 class LogUniform:
@@ -79,34 +122,32 @@ class LogUniform:
 
     def draw(self, samples: int, random: np.random.Generator) -> tuple[Tensor, int]:
         """(S,) distinct word ids, and how many draws it took."""
-        seen: dict[int, None] = {}
-        draws = 0
-        while len(seen) < samples:
-            values = np.exp(random.random(samples) * np.log(self.words + 1)).astype(np.int64) - 1
-            for value in np.minimum(values, self.words - 1).tolist():
-                draws += 1
-                seen[value] = None
-                if len(seen) == samples:
-                    break
-        return torch.tensor(list(seen)), draws
+        found = np.zeros(0, dtype=np.int64)
+        while True:
+            more = np.exp(random.random(2 * samples) * np.log(self.words + 1)).astype(np.int64) - 1
+            found = np.concatenate([found, np.minimum(more, self.words - 1)])
+            distinct, first = np.unique(found, return_index=True)
+            if len(distinct) >= samples:
+                kept = np.sort(np.argsort(first)[:samples])  # the first ones that were met, by their ids
+                return torch.from_numpy(distinct[kept]), int(first[kept].max()) + 1
 
     def log_expected(self, ids: Tensor, draws: int) -> Tensor:
         """Log of the expected count of each word among the distinct ones of so many draws."""
         k = ids.double()
         p = torch.log((k + 2) / (k + 1)) / np.log(self.words + 1)
-        return torch.log(-torch.expm1(draws * torch.log1p(-p))).float()
+        return torch.log(-torch.expm1(draws * torch.log1p(-p)))
 
 
-def sampled_loss(
-    softmax: Softmax, outputs: Tensor, targets: Tensor, sampler: LogUniform, samples: int, random: np.random.Generator
-) -> Tensor:
-    """Sum over positions of minus log p(target) among the target and a sample, both corrected by how likely drawn."""
-    drawn, draws = sampler.draw(samples, random)
-    drawn = drawn.to(outputs.device)
-    near = F.embedding(targets, softmax.weight)  # (N, D)
-    true = (outputs * near).sum(dim=1) + softmax.bias[targets] - sampler.log_expected(targets, draws)  # (N,)
-    weight = F.embedding(drawn, softmax.weight)  # (S, D)
-    other = F.linear(outputs, weight, softmax.bias[drawn] - sampler.log_expected(drawn, draws))  # (N, S)
-    other = other.masked_fill(targets[:, None] == drawn, float("-inf"))  # the target itself was drawn
-    total = torch.logsumexp(torch.cat([true[:, None], other], dim=1), dim=1)
-    return (total - true).sum()
+def sampled_loss(samples: int, random: np.random.Generator) -> Loss:
+    """The loss among the target and a sample of words, both corrected by how likely they were to be drawn."""
+
+    def loss(softmax: Softmax, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        sampler = LogUniform(len(softmax.weight))
+        words, draws = sampler.draw(samples, random)
+        offsets = (
+            -sampler.log_expected(ids, draws).to(outputs.dtype).to(outputs.device) for ids in (words, targets.cpu())
+        )
+        arguments = (outputs, softmax.weight, softmax.bias, targets, words.to(outputs.device), *offsets)
+        return _Scored.apply(*arguments)  # type: ignore[no-untyped-call, no-any-return]
+
+    return loss

@@ -24,9 +24,7 @@ from bilmo.net.bilm import BiLM, Rows, State
 from bilmo.net.cells import LayerState
 from bilmo.net.config import Direction
 from bilmo.net.softmax import Softmax
-
-Loss = Callable[[Softmax, Tensor, Tensor], Tensor]
-"""Softmax, outputs (N, D), targets (N,) to a sum over positions."""
+from bilmo.train.loss import Loss
 
 
 class WordArrays:
@@ -53,10 +51,14 @@ class WordArrays:
 
 @dataclass(frozen=True)
 class Judged:
-    """The loss of a step of text: a sum in nats for each direction, and the words it is over."""
+    """The loss of a step of text, nats a word."""
 
-    losses: dict[Direction, Tensor]
+    loss: Tensor
+    """The mean over both directions, which trains."""
+    each: dict[Direction, float]
+    """The mean of each direction."""
     words: int
+    """Words that each direction predicted, boundaries among them."""
 
 
 class LanguageModel(nn.Module):
@@ -93,14 +95,15 @@ class LanguageModel(nn.Module):
         packed = {d: rows.pack(reading.inputs) for d, reading in readings.items()}
         distinct, where = torch.unique(torch.cat(list(packed.values())), return_inverse=True)
         vectors = self.bilm.words(words.pick(distinct.numpy()))  # (U, D)
-        losses, after = {}, {}
+        tops, wanted, after = [], [], {}
         for direction, places in zip(readings, where.split([len(p) for p in packed.values()]), strict=True):
             x = F.embedding(places.to(vectors.device), vectors)  # (N, D)
             outputs, after[direction] = self.bilm.stack(direction, x, rows, state[direction])
-            top = F.dropout(outputs[-1], self.bilm.dropout, self.training)
-            target = torch.from_numpy(targets(rows.pack(readings[direction].targets).numpy())).to(vectors.device)
-            losses[direction] = loss(self.softmax, top, target)
-        return Judged(losses, len(places)), after
+            tops.append(F.dropout(outputs[-1], self.bilm.dropout, self.training))
+            wanted.append(torch.from_numpy(targets(rows.pack(readings[direction].targets).numpy())))
+        mean, each = loss(self.softmax, torch.cat(tops), torch.cat(wanted).to(vectors.device))
+        halves = [float(part.double().mean()) for part in each.chunk(len(tops))]
+        return Judged(mean, dict(zip(readings, halves, strict=True)), len(places)), after
 
 
 def _parts(state: State) -> list[tuple[Direction, int, int, Tensor]]:
