@@ -320,7 +320,10 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "a text": (lambda path: path.write_text("hello"), "m: is no model. Known are"),
     "no options": (without(write_hdf5, "options.json"), "Put the model's own options.json beside it"),
     "options cut short": (cut(write_hdf5, "options.json", lambda b: b[:40]), "options.json: is not JSON"),
-    "options of another kind": (without(write_hdf5, "options.json", b"{}"), "options.json: settings .*lstm: Field requi"),
+    "options of another kind": (
+        without(write_hdf5, "options.json", b"{}"),
+        "options.json: settings .*lstm: Field requi",
+    ),
     "two weights files": (two_weights, "first.hdf5, second.hdf5 each hold .* Name the file that is meant"),
     "a missing tensor": (broken_hdf5(lambda *_: None), r"b_proj is missing; needed is \(4,\)"),
     "a misshapen tensor": (
@@ -344,7 +347,9 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
         "b_proj keeps its values in another file",
     ),
     "a giant claim": (
-        broken_hdf5(lambda file, _: file.create_dataset("CNN_proj/b_proj", (4,), "f4", chunks=(2**28,), maxshape=(None,))),
+        broken_hdf5(
+            lambda file, _: file.create_dataset("CNN_proj/b_proj", (4,), "f4", chunks=(2**28,), maxshape=(None,))
+        ),
         "b_proj claims 1,073,741,824 bytes in a file of",
     ),
     "weights cut short": (
@@ -480,7 +485,10 @@ def test_a_folder_that_may_not_be_written_is_named(run, model, text, out):
         (("{text}", "-o", "{out}"), "name a file that ends in .h5 or .hdf5"),
         (("{out}/nowhere.txt", "-o", "{out}/v.h5"), "nowhere.txt: there is no such file"),
         (("{out}", "-o", "{out}/v.h5"), "out: this is a folder; name a file in it"),
-        (("{text}", "-o", "{out}/v.h5", "--mix", "best"), "--mix is 'best'; known are all, mean, top, concat, or numbers"),
+        (
+            ("{text}", "-o", "{out}/v.h5", "--mix", "best"),
+            "--mix is 'best'; known are all, mean, top, concat, or numbers",
+        ),
         (("{text}", "-o", "{out}/v.h5", "--mix", ""), "--mix is ''"),
         (("{text}", "-o", "{out}/v.h5", "--mix", "0,9"), "layers are numbered 0 (the word) to 2"),
         (("{text}", "-o", "{out}/v.h5", "--mix", "-1"), "layers are numbered 0 (the word) to 2"),
@@ -524,7 +532,9 @@ def test_what_the_file_system_refuses_is_no_traceback(run, model, monkeypatch):
 # Usage
 
 
-@pytest.mark.parametrize("arguments", [("info",), ("convert", "a"), ("embed", "a", "b"), ("nonsense",), ("info", "a", "b")])
+@pytest.mark.parametrize(
+    "arguments", [("info",), ("convert", "a"), ("embed", "a", "b"), ("nonsense",), ("info", "a", "b")]
+)
 def test_wrong_arguments_are_explained(run, arguments):
     result = run(*arguments)
     assert result.code == 2

@@ -1,0 +1,28 @@
+"""Peers in environments of their own, from PyPI only, with the torch that bilmo runs on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+HOME = Path(__file__).parent / ".peers"
+
+
+def allennlp() -> Path:
+    """A Python that has AllenNLP's files; of its dependencies only torch, numpy and h5py, which are ours."""
+    folder = HOME / "allennlp"
+    python = folder / "bin" / "python"
+    if not (folder / "ready").exists():
+        print("building the environment of AllenNLP ...", flush=True)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+        site = Path(
+            subprocess.check_output(
+                [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True
+            ).strip()
+        )
+        (site / "ours.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+        subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", "allennlp==2.10.1"], check=True)
+        (folder / "ready").touch()
+    return python

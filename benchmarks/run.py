@@ -1,0 +1,8 @@
+"""`make bench`: every benchmark, one after the other; tables go to benchmarks/results."""
+
+from __future__ import annotations
+
+import embed
+
+if __name__ == "__main__":
+    embed.main()
