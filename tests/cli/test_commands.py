@@ -25,6 +25,7 @@ import torch
 
 import bilmo
 from bilmo.cli.app import main
+from bilmo.embed.embedder import settled
 from bilmo.legacy import layouts
 
 import old_models
@@ -67,6 +68,15 @@ def program(*arguments: object, **settings) -> subprocess.Popen:
 def model(tmp_path: Path) -> Path:
     write_hdf5(tmp_path / "model", seed=1)
     return tmp_path / "model"
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model in our own folder, its start stored with it: soon loaded, and never written to."""
+    folder = tmp_path_factory.mktemp("ready")
+    write_hdf5(folder / "old", seed=1)
+    layouts.write(settled(layouts.read(folder / "old")), folder / "model", "bilmo")
+    return folder / "model"
 
 
 @pytest.fixture
@@ -170,66 +180,66 @@ def test_convert_refuses_what_the_layout_cannot_hold(run, tmp_path, out):
 # embed
 
 
-def test_embed_writes_every_line_in_its_order(run, model, text, out):
-    result = run("embed", model, text, "-o", out / "v.h5")
+def test_embed_writes_every_line_in_its_order(run, ready, text, out):
+    result = run("embed", ready, text, "-o", out / "v.h5")
     assert (result.code, result.out, result.err) == (0, f"{out / 'v.h5'}: 5 sentences\n", "")
     found, numbers = vectors(out / "v.h5")
-    assert_same(found, bilmo.load(model).layers(SENTENCES))
+    assert_same(found, bilmo.load(ready).layers(SENTENCES))
     assert numbers == {"The cat sat": "3", "": "1", "Oslo sleeps .": "2", "naïve  漢字\t.": "4"}
     assert sorted(everything(out)) == ["v.h5"]
 
 
-@pytest.mark.parametrize("mix", ["all", "mean", "top", "concat", "0", "1", "0,1", "2,0"])
-def test_every_mix(run, model, text, out, mix):
-    assert run("embed", model, text, "-o", out / "v.hdf5", "--mix", mix).code == 0
+@pytest.mark.parametrize("mix", ["mean", "top", "concat", "0", "2,0"])
+def test_every_mix(run, ready, text, out, mix):
+    assert run("embed", ready, text, "-o", out / "v.hdf5", "--mix", mix).code == 0
     how = tuple(map(int, mix.split(","))) if mix[0].isdigit() else mix
-    assert_same(vectors(out / "v.hdf5")[0], bilmo.load(model).embed(SENTENCES, mix=how))
+    assert_same(vectors(out / "v.hdf5")[0], bilmo.load(ready).embed(SENTENCES, mix=how))
 
 
 @pytest.mark.parametrize("start", ["settled", "zero"])
-def test_every_start(run, model, text, out, start):
-    assert run("embed", model, text, "-o", out / "v.h5", "--start", start).code == 0
-    assert_same(vectors(out / "v.h5")[0], bilmo.load(model, start=start).layers(SENTENCES))
+def test_every_start(run, ready, text, out, start):
+    assert run("embed", ready, text, "-o", out / "v.h5", "--start", start).code == 0
+    assert_same(vectors(out / "v.h5")[0], bilmo.load(ready, start=start).layers(SENTENCES))
 
 
-def test_carry_is_a_chain_of_single_calls(run, model, text, out):
-    assert run("embed", model, text, "-o", out / "v.h5", "--start", "carry", "--mix", "top").code == 0
-    elmo = bilmo.load(model, start="carry")
+def test_carry_is_a_chain_of_single_calls(run, ready, text, out):
+    assert run("embed", ready, text, "-o", out / "v.h5", "--start", "carry", "--mix", "top").code == 0
+    elmo = bilmo.load(ready, start="carry")
     found = vectors(out / "v.h5")[0]
     assert_same(found, [elmo.embed([sentence], mix="top")[0] for sentence in SENTENCES])
     assert not np.allclose(found[0], found[3], atol=1e-3)
 
 
-def test_more_sentences_than_are_held_at_a_time(run, model, out, monkeypatch):
+def test_more_sentences_than_are_held_at_a_time(run, ready, out, monkeypatch):
     monkeypatch.setattr("bilmo.cli.embed.AT_ONCE", 3)
     rows = [f"word{k % 5}" for k in range(10)]
-    result = run("embed", model, "-", "-o", out / "v.h5", stdin="\n".join(rows).encode())
+    result = run("embed", ready, "-", "-o", out / "v.h5", stdin="\n".join(rows).encode())
     assert result.out.endswith(": 10 sentences\n")
-    assert_same(vectors(out / "v.h5")[0], bilmo.load(model).layers([[row] for row in rows]))
+    assert_same(vectors(out / "v.h5")[0], bilmo.load(ready).layers([[row] for row in rows]))
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["piped", "packed"])
-def test_text_from_a_pipe_or_a_packed_file(run, model, tmp_path, out, packed):
+def test_text_from_a_pipe_or_a_packed_file(run, ready, tmp_path, out, packed):
     if packed:
         (tmp_path / "text.gz").write_bytes(gzip.compress(TEXT.encode()))
-        result = run("embed", model, tmp_path / "text.gz", "-o", out / "v.h5")
+        result = run("embed", ready, tmp_path / "text.gz", "-o", out / "v.h5")
     else:
-        result = run("embed", model, "-", "-o", out / "v.h5", stdin=TEXT.encode())
+        result = run("embed", ready, "-", "-o", out / "v.h5", stdin=TEXT.encode())
     assert result.code == 0
-    assert_same(vectors(out / "v.h5")[0], bilmo.load(model).layers(SENTENCES))
+    assert_same(vectors(out / "v.h5")[0], bilmo.load(ready).layers(SENTENCES))
 
 
-def test_no_text_is_no_vectors(run, model, out):
-    assert run("embed", model, "-", "-o", out / "v.h5").out == f"{out / 'v.h5'}: 0 sentences\n"
+def test_no_text_is_no_vectors(run, ready, out):
+    assert run("embed", ready, "-", "-o", out / "v.h5").out == f"{out / 'v.h5'}: 0 sentences\n"
     assert vectors(out / "v.h5") == ([], {})
 
 
-def test_embed_replaces_a_file_only_when_all_went_well(run, model, text, out, tmp_path):
+def test_embed_replaces_a_file_only_when_all_went_well(run, ready, text, out, tmp_path):
     (out / "v.h5").write_text("old")
     (tmp_path / "bad.txt").write_bytes(b"fine\n" * 600 + b"\xff\n")
-    assert run("embed", model, tmp_path / "bad.txt", "-o", out / "v.h5").code == 1
+    assert run("embed", ready, tmp_path / "bad.txt", "-o", out / "v.h5").code == 1
     assert everything(out) == {"v.h5": b"old"}
-    assert run("embed", model, text, "-o", out / "v.h5").code == 0
+    assert run("embed", ready, text, "-o", out / "v.h5").code == 0
     assert len(vectors(out / "v.h5")[0]) == 5
 
 
@@ -495,8 +505,8 @@ def test_a_folder_that_may_not_be_written_is_named(run, model, text, out):
         (("{text}", "-o", "{out}/v.h5", "--mix", "weighted"), "--mix is 'weighted'"),
     ],
 )
-def test_what_cannot_be_embedded_is_named_and_nothing_is_left(run, model, text, out, arguments, says):
-    result = run("embed", model, *(argument.format(text=text, out=out) for argument in arguments))
+def test_what_cannot_be_embedded_is_named_and_nothing_is_left(run, ready, text, out, arguments, says):
+    result = run("embed", ready, *(argument.format(text=text, out=out) for argument in arguments))
     assert (result.code, result.out) == (1, "")
     assert result.err.startswith("bilmo: ")
     assert says in result.err
@@ -512,9 +522,9 @@ def test_what_cannot_be_embedded_is_named_and_nothing_is_left(run, model, text, 
     ],
     ids=["not UTF-8", "cut short", "damaged"],
 )
-def test_text_that_cannot_be_read_is_named_and_nothing_is_left(run, model, tmp_path, out, content, says):
+def test_text_that_cannot_be_read_is_named_and_nothing_is_left(run, ready, tmp_path, out, content, says):
     (tmp_path / "text").write_bytes(content)
-    result = run("embed", model, tmp_path / "text", "-o", out / "v.h5")
+    result = run("embed", ready, tmp_path / "text", "-o", out / "v.h5")
     assert (result.code, result.out) == (1, "")
     assert says in result.err
     assert list(out.iterdir()) == []
@@ -567,8 +577,8 @@ def test_help_never_waits_for_torch():
     code = (
         "import sys\n"
         "from bilmo.cli.app import main\n"
-        "for arguments in (['--help'], ['info', '--help'], ['convert', '--help'], ['embed', '--help'], ['--version']):\n"
-        "    sys.argv = ['bilmo', *arguments]\n"
+        "for command in ([], ['info'], ['convert'], ['embed']):\n"
+        "    sys.argv = ['bilmo', *command, '--help']\n"
         "    try:\n"
         "        main()\n"
         "    except SystemExit as stop:\n"
@@ -580,20 +590,11 @@ def test_help_never_waits_for_torch():
     assert done.stdout.splitlines()[-1] == "loaded:"
 
 
-def test_a_whole_session(model, tmp_path):
-    one = program("convert", model, tmp_path / "new")
-    assert one.communicate(timeout=120)[0].decode() == f"{tmp_path / 'new'}: written\n"
-    two = program("embed", tmp_path / "new", "-", "-o", tmp_path / "v.h5")
-    output, error = two.communicate(TEXT.encode(), timeout=120)
-    assert (two.returncode, output.decode(), error) == (0, f"{tmp_path / 'v.h5'}: 5 sentences\n", b"")
-    assert_same(vectors(tmp_path / "v.h5")[0], bilmo.load(model).layers(SENTENCES))
-    assert os.stat(tmp_path / "v.h5").st_mode & 0o777 == 0o666 & ~current_umask()
-
-
-def current_umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def test_text_in_a_pipe_becomes_vectors_in_a_file(ready, tmp_path):
+    process = program("embed", ready, "-", "-o", tmp_path / "v.h5")
+    output, error = process.communicate(TEXT.encode(), timeout=120)
+    assert (process.returncode, output.decode(), error) == (0, f"{tmp_path / 'v.h5'}: 5 sentences\n", b"")
+    assert_same(vectors(tmp_path / "v.h5")[0], bilmo.load(ready).layers(SENTENCES))
 
 
 def test_a_mistake_is_one_message_and_exit_code_1(tmp_path):
@@ -603,12 +604,12 @@ def test_a_mistake_is_one_message_and_exit_code_1(tmp_path):
     assert error.decode() == f"bilmo: {tmp_path / 'nowhere'}: there is no such file or folder\n"
 
 
-def test_a_run_that_is_stopped_leaves_no_file_that_looks_whole(model, out, tmp_path):
+def test_a_run_that_is_stopped_leaves_no_file_that_looks_whole(ready, out, tmp_path):
     """Held by a pipe that says no more, one run is interrupted as by Ctrl-C, the other is killed."""
     other = tmp_path / "other"
     other.mkdir()
-    runs = {signal.SIGINT: (program("embed", model, "-", "-o", out / "v.h5"), out)}
-    runs[signal.SIGKILL] = (program("embed", model, "-", "-o", other / "v.h5"), other)
+    runs = {signal.SIGINT: (program("embed", ready, "-", "-o", out / "v.h5"), out)}
+    runs[signal.SIGKILL] = (program("embed", ready, "-", "-o", other / "v.h5"), other)
     for process, folder in runs.values():
         process.stdin.write(b"some words\n" * 600)
         process.stdin.flush()
@@ -645,12 +646,3 @@ def test_of_two_converts_to_one_target_exactly_one_wins(model, out):
     assert torch.equal(
         layouts.read(out / "new").weights["words.project.bias"], layouts.read(model).weights["words.project.bias"]
     )
-
-
-def test_a_reader_that_goes_away_is_no_mistake(model):
-    read, write = os.pipe()
-    os.close(read)
-    process = program("info", model, stdout=write)
-    os.close(write)
-    _, error = process.communicate(timeout=120)
-    assert b"Traceback" not in error

@@ -30,6 +30,20 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def elmo(model: Path) -> Embedder:
+    """The model at work, for tests that leave it as it is."""
+    return bilmo.load(model)
+
+
+@pytest.fixture(scope="module")
+def scoring(tmp_path_factory: pytest.TempPathFactory) -> Embedder:
+    """A model with a softmax."""
+    folder = tmp_path_factory.mktemp("scoring")
+    write_checkpoint(folder)
+    return bilmo.load(folder)
+
+
+@pytest.fixture(scope="module")
 def old() -> old_models.Old:
     return old_models.bilmtf(seed=1)
 
@@ -68,8 +82,7 @@ def test_what_stands_beside_a_sentence_changes_nothing(model, start, monkeypatch
         assert all(close(expected, other) for other in others)
 
 
-def test_results_are_the_callers_own(model):
-    elmo = bilmo.load(model)
+def test_results_are_the_callers_own(elmo):
     first = elmo.layers([A, A])
     expected = first[1].copy()
     first[0][:] = 7
@@ -91,17 +104,13 @@ def test_results_are_the_callers_own(model):
         ([[["a"]]], "sentence 0 holds"),
     ],
 )
-@pytest.mark.parametrize("call", ["layers", "embed", "log_probs"])
-def test_what_is_no_list_of_words_is_refused(tmp_path_factory, call, sentences, says):
-    folder = tmp_path_factory.getbasetemp() / "with softmax"
-    if not folder.exists():
-        write_checkpoint(folder)
-    with pytest.raises(TextError, match=says):
-        getattr(bilmo.load(folder), call)(sentences)
+def test_what_is_no_list_of_words_is_refused(scoring, sentences, says):
+    for call in (scoring.layers, scoring.embed, scoring.log_probs):
+        with pytest.raises(TextError, match=says):
+            call(sentences)
 
 
-def test_tuples_are_sentences_too(model):
-    elmo = bilmo.load(model)
+def test_tuples_are_sentences_too(elmo):
     assert np.array_equal(elmo.layers((tuple(A),))[0], elmo.layers([A])[0])
 
 
@@ -177,8 +186,7 @@ def test_a_call_of_no_sentences_leaves_what_was_carried_as_it_was(model):
 # Mixes
 
 
-def test_every_mix_is_made_of_the_layers(model):
-    elmo = bilmo.load(model)
+def test_every_mix_is_made_of_the_layers(elmo):
     (layers,) = elmo.layers([B])
     expected = {
         "all": layers,
@@ -194,9 +202,9 @@ def test_every_mix_is_made_of_the_layers(model):
 
 
 @pytest.mark.parametrize("mix", ["weighted", "best", 3, -1, (0, 3), ()])
-def test_a_mix_that_cannot_be_is_refused(model, mix):
-    with pytest.raises(ConfigError, match="weighted mix is learned|known are|layers are numbered"):
-        bilmo.load(model).embed([A], mix=mix)
+def test_a_mix_that_cannot_be_is_refused(elmo, mix):
+    with pytest.raises(ConfigError, match=r"weighted mix is learned|known are|layers are numbered"):
+        elmo.embed([A], mix=mix)
 
 
 # Probabilities
@@ -223,16 +231,15 @@ def test_probabilities_of_all_words_add_up_to_one(tmp_path, start):
     assert ends == pytest.approx(1, abs=1e-5)
 
 
-def test_a_model_without_a_softmax_says_so(model):
-    with pytest.raises(NoSoftmax, match="came without a softmax.*only a TensorFlow checkpoint holds one"):
-        bilmo.load(model).log_probs([A])
+def test_a_model_without_a_softmax_says_so(elmo):
+    with pytest.raises(NoSoftmax, match=r"came without a softmax.*only a TensorFlow checkpoint holds one"):
+        elmo.log_probs([A])
 
 
 # The module
 
 
-def test_a_fresh_module_gives_the_mean_of_all_layers(model):
-    elmo = bilmo.load(model)
+def test_a_fresh_module_gives_the_mean_of_all_layers(elmo):
     vectors, mask = elmo.module()([A, B, []])
     assert vectors.shape == (3, 3, 8)
     assert mask.tolist() == [[True, True, False], [True] * 3, [False] * 3]
@@ -268,14 +275,13 @@ def test_a_module_cannot_carry(model):
     ],
     ids=str,
 )
-def test_the_width_of_a_module_is_what_it_says(model, settings, width):
-    module = bilmo.load(model).module(**settings)
+def test_the_width_of_a_module_is_what_it_says(elmo, settings, width):
+    module = elmo.module(**settings)
     assert module.output_width == width
     assert module([A, C])[0].shape == (2, 2, width)
 
 
-def test_the_word_itself_stands_in_front(model):
-    elmo = bilmo.load(model)
+def test_the_word_itself_stands_in_front(elmo):
     vectors, _ = elmo.module(word=True)([A])
     assert close(vectors[0, :, :4].detach().numpy(), elmo.layers([A])[0][0, :, :4])
     assert close(vectors[0, :, 4:].detach().numpy(), elmo.embed([A])[0])
@@ -287,8 +293,7 @@ def test_a_module_of_one_direction(tmp_path):
     assert vectors.shape == (1, 2, 8)
 
 
-def test_two_mixes_have_weights_of_their_own(model):
-    elmo = bilmo.load(model)
+def test_two_mixes_have_weights_of_their_own(elmo):
     module = elmo.module(mixes=2)
     with torch.no_grad():
         module.mixes[0].weights[0, 2] = 50.0
@@ -302,13 +307,13 @@ def test_two_mixes_have_weights_of_their_own(model):
 
 
 @pytest.mark.parametrize("mixes", [0, -1])
-def test_a_module_without_a_mix_is_refused(model, mixes):
+def test_a_module_without_a_mix_is_refused(elmo, mixes):
     with pytest.raises(ConfigError, match=f"mixes is {mixes}; there must be at least one"):
-        bilmo.load(model).module(mixes=mixes)
+        elmo.module(mixes=mixes)
 
 
-def test_a_frozen_module_trains_its_mix_alone(model):
-    module = bilmo.load(model).module()
+def test_a_frozen_module_trains_its_mix_alone(elmo):
+    module = elmo.module()
     vectors, _ = module([A, B])
     (vectors**2).sum().backward()
     assert sorted(name for name, p in module.named_parameters() if p.grad is not None) == [
@@ -319,16 +324,15 @@ def test_a_frozen_module_trains_its_mix_alone(model):
     assert not any(p.requires_grad for p in module.network.parameters())
 
 
-def test_a_tuned_module_trains_every_part_of_the_network(model):
-    module = bilmo.load(model).module(tune=True)
+def test_a_tuned_module_trains_every_part_of_the_network(elmo):
+    module = elmo.module(tune=True)
     vectors, _ = module([A, B])
     (vectors**2).sum().backward()
     without = [name for name, p in module.named_parameters() if p.grad is None or p.grad.abs().max() == 0]
     assert without == []
 
 
-def test_tuning_leaves_the_embedder_as_it_was(model):
-    elmo = bilmo.load(model)
+def test_tuning_leaves_the_embedder_as_it_was(elmo):
     before = elmo.layers(SENTENCES)
     module = elmo.module(tune=True)
     optimizer = torch.optim.SGD(module.parameters(), lr=1.0)
@@ -379,8 +383,7 @@ def test_the_norms_of_the_old_systems_differ_by_counting_boundaries(model, old, 
     assert not close(other[0], expected[0])
 
 
-def test_dropout_acts_while_training_only(model):
-    elmo = bilmo.load(model)
+def test_dropout_acts_while_training_only(elmo):
     module = elmo.module(dropout=0.5)
     torch.manual_seed(0)
     assert (module([B])[0] == 0).any()
@@ -388,8 +391,7 @@ def test_dropout_acts_while_training_only(model):
     assert close(module([B])[0][0].detach().numpy(), elmo.embed([B])[0])
 
 
-def test_a_module_can_be_saved_and_loaded_as_any_other(model):
-    elmo = bilmo.load(model)
+def test_a_module_can_be_saved_and_loaded_as_any_other(elmo):
     one, two = elmo.module(mixes=2, tune=True), elmo.module(mixes=2, tune=True)
     with torch.no_grad():
         for parameter in one.parameters():
@@ -398,12 +400,12 @@ def test_a_module_can_be_saved_and_loaded_as_any_other(model):
     assert torch.equal(one([A])[0][1], two([A])[0][1])
 
 
-def test_a_batch_without_sentences_is_refused(model):
+def test_a_batch_without_sentences_is_refused(elmo):
     with pytest.raises(TextError, match="pass at least one list of words"):
-        bilmo.load(model).module()([])
+        elmo.module()([])
 
 
-def test_a_batch_of_empty_sentences_has_no_tokens(model):
-    vectors, mask = bilmo.load(model).module()([[], []])
+def test_a_batch_of_empty_sentences_has_no_tokens(elmo):
+    vectors, mask = elmo.module()([[], []])
     assert vectors.shape == (2, 0, 8)
     assert mask.shape == (2, 0)

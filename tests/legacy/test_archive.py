@@ -15,7 +15,6 @@ from bilmo.errors import BilmoError, DamagedFile, NotAModel, UnsafeFile, Weights
 from bilmo.legacy import layouts
 from bilmo.legacy.archive import MOST_FILES, unpacked
 
-import old_models
 from old_models import SENTENCES, cuts, flips, little_memory, write_checkpoint, write_hdf5, write_manylangs, zipped
 
 
@@ -123,7 +122,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("weights.hdf5", "w") as member:
         for _ in range(80):
             member.write(bytes(1 << 20))
-    with little_memory(), pytest.raises(UnsafeFile, match="would unpack from .* to 83,886,080 bytes"):
+    with little_memory(), pytest.raises(UnsafeFile, match=r"would unpack from .* to 83,886,080 bytes"):
         layouts.read(path)
 
 
@@ -135,7 +134,7 @@ def test_many_small_bombs_are_one_large_one(tmp_path):
             with archive.open(f"{k}.hdf5", "w") as member:
                 for _ in range(30):
                     member.write(block)
-    with little_memory(), pytest.raises(UnsafeFile, match="would unpack from .* to 94,371,840 bytes"):
+    with little_memory(), pytest.raises(UnsafeFile, match=r"would unpack from .* to 94,371,840 bytes"):
         layouts.read(path)
 
 
@@ -152,7 +151,7 @@ def test_more_than_the_disk_holds_is_refused(tmp_path, monkeypatch):
     write_hdf5(tmp_path / "model")
     path = zipped(tmp_path / "model", tmp_path / "model.zip")
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000}))
-    with pytest.raises(UnsafeFile, match="and .* has 1,000 free"):
+    with pytest.raises(UnsafeFile, match=r"and .* has 1,000 free"):
         layouts.read(path)
 
 

@@ -450,7 +450,7 @@ def test_tensors_of_other_types_are_refused(tmp_path, dtype):
     with h5py.File(tmp_path / "weights.hdf5", "a") as file:
         del file["CNN_proj/b_proj"]
         file.create_dataset("CNN_proj/b_proj", shape=(4,), dtype=dtype)
-    with pytest.raises(WeightsError, match="CNN_proj/b_proj holds .*; weights are floating-point numbers"):
+    with pytest.raises(WeightsError, match=r"CNN_proj/b_proj holds .*; weights are floating-point numbers"):
         layouts.read(tmp_path)
 
 
@@ -593,10 +593,10 @@ def test_a_table_that_served_as_softmax_too_is_read_as_both(tmp_path):
 def test_a_round_trip_through_our_folder_keeps_every_bit(tmp_path, variant):
     old = write_hdf5(tmp_path / "old", seed=10, **VARIANTS[variant])
     bundle = layouts.read(tmp_path / "old")
-    assert layouts.write(settled(bundle), tmp_path / "ours", "bilmo") == []
+    assert layouts.write(bundle, tmp_path / "ours", "bilmo") == []
     ours = layouts.read(tmp_path / "ours")
     same_model(ours, bundle)
-    assert layouts.write(ours, tmp_path / "again", "allennlp") == ["the settled start"]
+    assert layouts.write(ours, tmp_path / "again", "allennlp") == []
     written = old_models.read_arrays(tmp_path / "again" / "weights.hdf5")
     assert {n: (a.dtype, a.shape, a.tobytes()) for n, a in written.items()} == {
         n: (a.dtype, a.shape, a.tobytes()) for n, a in old.arrays.items()
@@ -697,10 +697,10 @@ def test_flips_of_the_weights_are_read_or_refused(tmp_path):
     write_hdf5(tmp_path)
     path = tmp_path / "weights.hdf5"
     read = 0
-    for bad in flips(path.read_bytes(), 150, seed=11):
+    for bad in flips(path.read_bytes(), 100, seed=11):
         path.write_bytes(bad)
         read += survives(tmp_path)
-    assert 0 < read < 150
+    assert 0 < read < 100
 
 
 def test_cuts_and_flips_of_the_options_are_read_or_refused(tmp_path):
@@ -710,7 +710,7 @@ def test_cuts_and_flips_of_the_options_are_read_or_refused(tmp_path):
     for bad in cuts(good, 24):
         path.write_bytes(bad)
         assert not survives(tmp_path)
-    for bad in flips(good, 150, seed=12):
+    for bad in flips(good, 80, seed=12):
         path.write_bytes(bad)
         survives(tmp_path)
 

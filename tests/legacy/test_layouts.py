@@ -91,7 +91,7 @@ def test_what_is_no_model_is_told_what_one_is(tmp_path):
 def test_what_is_not_there_is_said_so(tmp_path, name):
     (tmp_path / "file").write_text("")
     (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(NotAModel, match="there is no such file or folder|File name too long"):
+    with pytest.raises(NotAModel, match=r"there is no such file or folder|File name too long"):
         layouts.read(tmp_path / name)
 
 
@@ -180,11 +180,11 @@ def test_a_cache_without_its_vocabulary_is_refused(tmp_path, content):
     (path.parent / "vocab.txt").unlink()
     if content:
         (path.parent / "vocab.txt").write_text(content)
-    with pytest.raises(VocabError, match="vocab.txt"):
+    with pytest.raises(VocabError, match=r"vocab.txt"):
         bilmo.load(tmp_path / "model", cache=path)
 
 
 def test_a_cache_that_is_not_there(tmp_path):
     write_hdf5(tmp_path / "model")
-    with pytest.raises(BilmoError, match="nowhere.hdf5"):
+    with pytest.raises(BilmoError, match=r"nowhere.hdf5"):
         bilmo.load(tmp_path / "model", cache=tmp_path / "nowhere.hdf5")

@@ -79,14 +79,14 @@ def test_a_folder_that_exists_is_never_touched(tmp_path, kind):
         (tmp_path / "empty").mkdir()
         target.symlink_to("nowhere" if kind == "link to nowhere" else "empty")
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(OutputError, match=r"new: exists already\. Choose another name, or remove it first"):
-        with new_folder(target):
-            pytest.fail("there is nothing to fill")
+    says = r"new: exists already\. Choose another name, or remove it first"
+    with pytest.raises(OutputError, match=says), new_folder(target):
+        pytest.fail("there is nothing to fill")
     assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_folder_cannot_be_replaced_by_a_file(tmp_path):
-    with pytest.raises(OutputError, match="this is a folder. Name a file to write"), new_file(tmp_path):
+    with pytest.raises(OutputError, match=r"this is a folder. Name a file to write"), new_file(tmp_path):
         pytest.fail("there is nothing to fill")
 
 
@@ -121,10 +121,10 @@ def test_a_folder_that_may_not_be_written_is_named(tmp_path, new):
 
 
 def test_a_disk_that_fills_up_is_a_mistake_that_can_be_mended(tmp_path):
-    with pytest.raises(OutputError, match=r"new: cannot be written \(No space left on device\)"):
-        with new_folder(tmp_path / "new") as partial:
-            (partial / "a").write_text("half")
-            raise OSError(28, "No space left on device")
+    says = r"new: cannot be written \(No space left on device\)"
+    with pytest.raises(OutputError, match=says), new_folder(tmp_path / "new") as partial:
+        (partial / "a").write_text("half")
+        raise OSError(28, "No space left on device")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -115,7 +115,9 @@ def test_every_cut_of_a_packed_file_is_noticed(path, kind):
     good = packed(kind, b"some words in a line\n" * 50)
     for length in range(8, len(good)):
         path.write_bytes(good[:length])
-        with pytest.raises(DamagedFile, match="unpacking broke off after line .* truncated or damaged; fetch it again"):
+        with pytest.raises(
+            DamagedFile, match=r"unpacking broke off after line .* truncated or damaged; fetch it again"
+        ):
             list(lines(path))
 
 

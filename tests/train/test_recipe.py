@@ -1,0 +1,61 @@
+import pytest
+
+from bilmo.errors import ConfigError
+from bilmo.train import recipe
+from bilmo.train.recipe import SHIPPED, NetworkRecipe, Recipe, TrainRecipe, differences
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_recipe_is_a_recipe(name):
+    assert isinstance(recipe.read(name), Recipe)
+
+
+def test_the_published_shapes_are_what_was_published():
+    original = recipe.read("original")
+    assert (original.network.cells, original.network.width, original.network.highways) == (4096, 512, 2)
+    assert (original.train.optimizer, original.train.rate, original.train.clip, original.train.window) == (
+        "adagrad",
+        0.2,
+        10.0,
+        20,
+    )
+    small = recipe.read("small").network
+    assert (small.cells, small.width, small.highways, sum(n for _, n in small.filters)) == (1024, 128, 1, 2048)
+
+
+def test_a_setting_replaces_that_of_the_recipe_in_its_section():
+    changed = recipe.read("tiny", {"layers": 3, "seed": 9, "lang": "zh"})
+    assert (changed.network.layers, changed.train.seed, changed.text.lang) == (3, 9, "zh")
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("[train]\nspeed = 1\n", "train.speed"),
+        ("[kitchen]\n", "kitchen"),
+        ("[train]\nrate = 'high'\n", "train.rate"),
+        ("[train]\ndropout = 1.0\n", "dropout is 1.0"),
+        ("[train]\nbatch = 0\n", "batch is 0"),
+        ("[network]\ncell = 'transformer'\n", "network.cell"),
+        ("[network]\nwords = 'letters'\n", "known are chars, table"),
+        ("[train", "is not TOML"),
+    ],
+)
+def test_a_mistake_in_a_recipe_is_named(tmp_path, text, says):
+    path = tmp_path / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=says) as caught:
+        recipe.read(str(path))
+    assert "mine.toml" in str(caught.value)
+
+
+def test_a_recipe_that_is_not_there_is_refused_with_those_that_are():
+    with pytest.raises(ConfigError, match="known are tiny, novel, small, original, or a TOML file"):
+        recipe.read("huge")
+
+
+def test_differences_are_told_by_name():
+    a = Recipe(network=NetworkRecipe(layers=2), train=TrainRecipe(seed=1))
+    b = Recipe(network=NetworkRecipe(layers=3), train=TrainRecipe(seed=1))
+    assert differences(a, a) == []
+    assert differences(a, b) == ["network.layers was 2 and is now 3"]
