@@ -14,7 +14,8 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,10 +59,19 @@ def run(monkeypatch, capsys) -> Callable[..., Result]:
     return run
 
 
-def program(*arguments: object, **settings) -> subprocess.Popen:
-    """The program in a process of its own."""
+@pytest.fixture
+def program() -> Iterator[Callable[..., subprocess.Popen]]:
+    """The program in a process of its own, ended with the test."""
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    return subprocess.Popen([sys.executable, "-m", "bilmo", *map(str, arguments)], **(pipes | settings))
+    with ExitStack() as stack:
+
+        def start(*arguments: object) -> subprocess.Popen:
+            process = subprocess.Popen([sys.executable, "-m", "bilmo", *map(str, arguments)], **pipes)
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            return process
+
+        yield start
 
 
 @pytest.fixture
@@ -590,21 +600,21 @@ def test_help_never_waits_for_torch():
     assert done.stdout.splitlines()[-1] == "loaded:"
 
 
-def test_text_in_a_pipe_becomes_vectors_in_a_file(ready, tmp_path):
+def test_text_in_a_pipe_becomes_vectors_in_a_file(program, ready, tmp_path):
     process = program("embed", ready, "-", "-o", tmp_path / "v.h5")
     output, error = process.communicate(TEXT.encode(), timeout=120)
     assert (process.returncode, output.decode(), error) == (0, f"{tmp_path / 'v.h5'}: 5 sentences\n", b"")
     assert_same(vectors(tmp_path / "v.h5")[0], bilmo.load(ready).layers(SENTENCES))
 
 
-def test_a_mistake_is_one_message_and_exit_code_1(tmp_path):
+def test_a_mistake_is_one_message_and_exit_code_1(program, tmp_path):
     process = program("info", tmp_path / "nowhere")
     output, error = process.communicate(timeout=120)
     assert (process.returncode, output) == (1, b"")
     assert error.decode() == f"bilmo: {tmp_path / 'nowhere'}: there is no such file or folder\n"
 
 
-def test_a_run_that_is_stopped_leaves_no_file_that_looks_whole(ready, out, tmp_path):
+def test_a_run_that_is_stopped_leaves_no_file_that_looks_whole(program, ready, out, tmp_path):
     """Held by a pipe that says no more, one run is interrupted as by Ctrl-C, the other is killed."""
     other = tmp_path / "other"
     other.mkdir()
@@ -613,7 +623,7 @@ def test_a_run_that_is_stopped_leaves_no_file_that_looks_whole(ready, out, tmp_p
     for process, folder in runs.values():
         process.stdin.write(b"some words\n" * 600)
         process.stdin.flush()
-        wait_for(lambda folder=folder: list(folder.glob(".v.h5.*.partial")), process)
+        wait_for(lambda folder=folder: any(f.stat().st_size for f in folder.glob(".v.h5.*.partial")), process)
     for number, (process, _) in runs.items():
         process.send_signal(number)
     interrupted, killed = (process for process, _ in runs.values())
@@ -635,7 +645,7 @@ def wait_for(event: Callable[[], object], process: subprocess.Popen) -> None:
         time.sleep(0.02)
 
 
-def test_of_two_converts_to_one_target_exactly_one_wins(model, out):
+def test_of_two_converts_to_one_target_exactly_one_wins(program, model, out):
     runs = [program("convert", model, out / "new") for _ in range(2)]
     errors = [process.communicate(timeout=120)[1].decode() for process in runs]
     codes = [process.returncode for process in runs]

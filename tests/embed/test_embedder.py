@@ -409,3 +409,12 @@ def test_a_batch_of_empty_sentences_has_no_tokens(elmo):
     vectors, mask = elmo.module()([[], []])
     assert vectors.shape == (2, 0, 8)
     assert mask.shape == (2, 0)
+
+
+def test_sentences_may_come_from_a_generator_and_a_module_refuses_what_an_embedder_refuses(model):
+    elmo = bilmo.load(model)
+    for found, expected in zip(elmo.layers(iter([A, []])), elmo.layers([A, []]), strict=True):
+        assert np.array_equal(found, expected)
+    for wrong in (["The cat"], "The cat", [["a", 3]]):
+        with pytest.raises(TextError):
+            elmo.module()(wrong)

@@ -8,7 +8,7 @@ Knows: Bundle, layouts, the network. Blind to: files of vectors, tasks, the comm
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bilmo.embed.module import ElmoModule
-from bilmo.errors import ConfigError, NoSoftmax, TextError
-from bilmo.ids.batch import Key, Sentence, by_length
+from bilmo.errors import ConfigError, NoSoftmax
+from bilmo.ids.batch import Key, Sentence, by_length, listed
 from bilmo.ids.chars import Ids
 from bilmo.legacy import cached, layouts
 from bilmo.net.bilm import State, settle, spread
@@ -73,11 +73,12 @@ class Embedder:
             words, vectors = known
             self._known = {self._indexer.key(w): v for w, v in zip(words, torch.from_numpy(vectors), strict=True)}
 
-    def layers(self, sentences: Sequence[Sentence]) -> list[Vectors]:
+    def layers(self, sentences: Iterable[Sentence]) -> list[Vectors]:
         """For each sentence (L+1, tokens, 2D): layer 0 is the word alone, the others see its context.
 
         With start="carry" the call is one batch, and sentence k goes on where sentence k of the last call ended.
         """
+        sentences = listed(sentences)
         out: list[Vectors] = [np.empty(0, dtype=np.float32)] * len(sentences)
         for numbers, _, layers in self._run(sentences):
             values = layers.values.numpy()
@@ -85,7 +86,7 @@ class Embedder:
                 out[k] = values[:, row, 1 : 1 + len(sentences[k])].copy()
         return out
 
-    def embed(self, sentences: Sequence[Sentence], *, mix: How | All = "mean") -> list[Vectors]:
+    def embed(self, sentences: Iterable[Sentence], *, mix: How | All = "mean") -> list[Vectors]:
         """For each sentence (tokens, width): its layers mixed, in one of the ways of `bilmo.Mix` that need no training.
 
         "all" leaves the layers as they are, (L+1, tokens, 2D).
@@ -101,7 +102,7 @@ class Embedder:
         with torch.inference_mode():
             return [mixed(one_sentence(values))[0].numpy() for values in layers]
 
-    def log_probs(self, sentences: Sequence[Sentence]) -> list[Vectors]:
+    def log_probs(self, sentences: Iterable[Sentence]) -> list[Vectors]:
         """For each sentence (2, tokens + 1) natural logs by the full softmax.
 
         Row 0, forward: each word given those before it, then `</S>`. Row 1, backward: `<S>`, then each word, given
@@ -113,6 +114,7 @@ class Embedder:
                 "Of the old layouts only a TensorFlow checkpoint holds one."
             )
         vocab, width = self.bundle.vocab, self.config.width
+        sentences = listed(sentences)
         out: list[Vectors] = [np.empty(0, dtype=np.float32)] * len(sentences)
         with torch.inference_mode():
             for numbers, lengths, layers in self._run(sentences):
@@ -167,7 +169,6 @@ class Embedder:
 
     def _run(self, sentences: Sequence[Sentence]) -> Iterator[tuple[list[int], Ids, Layers]]:
         """Groups of sentences through the network: their numbers, their lengths in steps, their layers."""
-        check_sentences(sentences)
         if not sentences:
             return
         if self.start == "carry":
@@ -236,17 +237,3 @@ def _rows_replaced(state: State, by: State) -> State:
             for a, b in pairs
         ]
     return out
-
-
-def check_sentences(sentences: Sequence[Sentence]) -> None:
-    """A sentence is a list of words; a plain string would be read letter by letter, so it is refused."""
-    if isinstance(sentences, str):
-        raise TextError("sentences must be a list of lists of words; found one string. Split it first: [text.split()]")
-    for number, sentence in enumerate(sentences):
-        if isinstance(sentence, str) or not isinstance(sentence, Sequence):
-            raise TextError(
-                f"sentence {number} is a {type(sentence).__name__}; a list of words is needed, as in ['The', 'cat']"
-            )
-        for word in sentence:
-            if not isinstance(word, str):
-                raise TextError(f"sentence {number} holds {word!r} ({type(word).__name__}); words are strings")

@@ -5,14 +5,14 @@ Knows: the network, Indexer, Mix. Blind to: files, numpy results.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from bilmo.errors import TextError
-from bilmo.ids.batch import Indexer, Sentence
+from bilmo.ids.batch import Indexer, Sentence, listed
 from bilmo.net.bilm import BiLM, State, spread
 from bilmo.net.mix import Mix
 
@@ -32,8 +32,9 @@ class ElmoModule(nn.Module):
         if not tune:
             network.requires_grad_(False)
 
-    def forward(self, sentences: Sequence[Sentence]) -> tuple[Tensor | tuple[Tensor, ...], Tensor]:
+    def forward(self, sentences: Iterable[Sentence]) -> tuple[Tensor | tuple[Tensor, ...], Tensor]:
         """Vectors and mask; with several mixes, a tuple of vectors and the mask."""
+        sentences = listed(sentences)
         if not sentences:
             raise TextError("a batch without sentences has no vectors; pass at least one list of words")
         batch = self._indexer.batch(sentences)

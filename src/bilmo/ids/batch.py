@@ -7,11 +7,12 @@ Knows: chars, vocab, numpy. Blind to: files, tensors, the network.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from bilmo.errors import TextError
 from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END, UNKNOWN, Chars, Ids, pad_words
 from bilmo.ids.vocab import Vocab
 
@@ -96,6 +97,22 @@ class Indexer:
             ahead[k, : len(row)] = row
             behind[k, : len(row)] = row[::-1]
         return list(numbers), (ahead, behind, lengths)
+
+
+def listed(sentences: Iterable[Sentence]) -> list[Sentence]:
+    """Sentences as a list, each checked to be a list of words: a plain string would be read letter by letter."""
+    if isinstance(sentences, str):
+        raise TextError("sentences must be a list of lists of words; found one string. Split it first: [text.split()]")
+    found = list(sentences)
+    for number, sentence in enumerate(found):
+        if isinstance(sentence, str) or not isinstance(sentence, Sequence):
+            raise TextError(
+                f"sentence {number} is a {type(sentence).__name__}; a list of words is needed, as in ['The', 'cat']"
+            )
+        for word in sentence:
+            if not isinstance(word, str):
+                raise TextError(f"sentence {number} holds {word!r} ({type(word).__name__}); words are strings")
+    return found
 
 
 def by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:

@@ -47,6 +47,8 @@ class BiLM(nn.Module):
 
     def reset_parameters(self) -> None:
         """Random values to train from, as the old systems drew them."""
+        if next(self.parameters()).is_meta:  # there are no values yet, and trying to draw some takes a second
+            return
         for module in self.modules():
             if isinstance(module, CharCNN):
                 nn.init.uniform_(module.table, -1.0, 1.0)

@@ -38,6 +38,8 @@ class Cell(nn.Module):
 
     def reset_parameters(self) -> None:
         """Glorot uniform over [input ; recurrent] as one matrix, which is how the old systems began; biases 0."""
+        if self.input.is_meta:
+            return
         rows, width = self.input.shape
         bound = math.sqrt(6 / (rows + 2 * width))
         nn.init.uniform_(self.input, -bound, bound)

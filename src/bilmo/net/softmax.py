@@ -21,7 +21,8 @@ class Softmax(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(words, width))
         self.bias = nn.Parameter(torch.zeros(words))
-        nn.init.normal_(self.weight, std=width**-0.5)
+        if not self.weight.is_meta:
+            nn.init.normal_(self.weight, std=width**-0.5)
 
     def log_probs(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Natural log-probability of each target word: (N, D) and (N,) to (N,), over the whole vocabulary."""
