@@ -17,6 +17,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -66,7 +67,10 @@ def program() -> Iterator[Callable[..., subprocess.Popen]]:
     with ExitStack() as stack:
 
         def start(*arguments: object) -> subprocess.Popen:
-            process = subprocess.Popen([sys.executable, "-m", "bilmo", *map(str, arguments)], **pipes)
+            # Whoever runs the tests in the background may ignore Ctrl-C, which a child would inherit.
+            heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+            command = [sys.executable, "-m", "bilmo", *map(str, arguments)]
+            process = subprocess.Popen(command, preexec_fn=heed, **pipes)
             stack.enter_context(process)
             stack.callback(process.kill)
             return process

@@ -3,9 +3,10 @@ import itertools
 import pytest
 import torch
 
+import bilmo.net.recurrence
 from bilmo.net.cells import Cell
 from bilmo.net.config import CellConfig
-from bilmo.net.recurrence import GRU, LSTM, RNN, Steps
+from bilmo.net.recurrence import GRU, LSTM, RNN, Steps, lstm, plain_products
 
 # B rows, N all steps of all rows, D output width, H memory cells
 
@@ -42,7 +43,10 @@ def run(kind, rows, given, clips=(None, None), keep=True):
     if kind == "gru":
         return GRU.apply(x, steps, *rest)
     h, c, w, u, b, *p = rest
-    return LSTM.apply(x, steps, h, c, w, u, b, p[0] if p else None, *clips, keep)
+    p = p[0] if p else None
+    if keep:
+        return LSTM.apply(x, steps, h, c, w, u, b, p, *clips)
+    return lstm(x, steps, h, c, *plain_products(w, u, b, p), *clips)
 
 
 def rnn_step(x, state, w, u, b):
@@ -148,7 +152,9 @@ def test_gradients_agree_with_finite_differences(kind, project):
 @pytest.mark.parametrize("rows", ROWS, ids=str)
 @pytest.mark.parametrize("project", [False, True])
 @pytest.mark.parametrize("clips", [CLIPS["no clip"], CLIPS["cell"], CLIPS["both"]], ids=["no clip", "cell", "both"])
-def test_an_lstm_that_keeps_nothing_gives_the_same_values(clips, project, rows):
+@pytest.mark.parametrize("block", [1, 70, 1 << 21])
+def test_an_lstm_that_keeps_nothing_gives_the_same_values(clips, project, rows, block, monkeypatch):
+    monkeypatch.setattr(bilmo.net.recurrence, "BLOCK", block)
     clips = clips if project else (clips[0], None)
     given = tensors("lstm", rows, project=project)
     with torch.no_grad():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Literal, get_args
@@ -20,11 +21,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bilmo.embed.module import ElmoModule
+from bilmo.embed.words import WordCache
+from bilmo.embed.workers import side_by_side
 from bilmo.errors import ConfigError, NoSoftmax
 from bilmo.ids.batch import Key, Sentence, by_length, listed
 from bilmo.ids.chars import Ids
 from bilmo.legacy import cached, layouts
-from bilmo.net.bilm import State, settle, spread
+from bilmo.net.bilm import Rows, State, settle, spread
+from bilmo.net.config import Direction
 from bilmo.net.layers import Layers
 from bilmo.net.mix import How, Mix, Norm
 from bilmo.store.bundle import Bundle
@@ -33,7 +37,7 @@ Start = Literal["settled", "zero", "carry"]
 All = Literal["all"]
 Vectors = NDArray[np.float32]
 
-BATCH_TOKENS = 4096
+BATCH_TOKENS = 2048
 """Tokens of a batch, boundaries included; how sentences are grouped never changes a vector."""
 
 
@@ -66,24 +70,31 @@ class Embedder:
         self.start = start
         self._indexer = bundle.indexer()
         self._network = bundle.network()
+        self._network.prepare()
         self._softmax = bundle.softmax()
         self._carried: State | None = None
-        self._known: dict[Key, Tensor] = {}
+        self._words = WordCache(self._network.words, self._indexer, bundle.config.width)
         if known is not None:
             words, vectors = known
-            self._known = {self._indexer.key(w): v for w, v in zip(words, torch.from_numpy(vectors), strict=True)}
+            distinct = {self._indexer.key(word): row for row, word in enumerate(words)}  # the last of equal words
+            self._words.know(list(distinct), torch.from_numpy(vectors[list(distinct.values())]))
 
     def layers(self, sentences: Iterable[Sentence]) -> list[Vectors]:
         """For each sentence (L+1, tokens, 2D): layer 0 is the word alone, the others see its context.
 
         With start="carry" the call is one batch, and sentence k goes on where sentence k of the last call ended.
         """
+        return self._layers(sentences, upto=None)
+
+    def _layers(self, sentences: Iterable[Sentence], upto: int | None) -> list[Vectors]:
+        """The same up to some layer."""
         sentences = listed(sentences)
         out: list[Vectors] = [np.empty(0, dtype=np.float32)] * len(sentences)
-        for numbers, _, layers in self._run(sentences):
-            values = layers.values.numpy()
-            for row, k in enumerate(numbers):
-                out[k] = values[:, row, 1 : 1 + len(sentences[k])].copy()
+        for numbers, lengths, values in self._run(sentences, upto):
+            at = 0
+            for k, length in zip(numbers, lengths, strict=True):
+                out[k] = values[:, at + 1 : at + length - 1].numpy().copy()
+                at += length
         return out
 
     def embed(self, sentences: Iterable[Sentence], *, mix: How | All = "mean") -> list[Vectors]:
@@ -117,16 +128,16 @@ class Embedder:
         sentences = listed(sentences)
         out: list[Vectors] = [np.empty(0, dtype=np.float32)] * len(sentences)
         with torch.inference_mode():
-            for numbers, lengths, layers in self._run(sentences):
-                top = layers.values[-1]  # (B, T, 2D)
-                for row, k in enumerate(numbers):
-                    steps = int(lengths[row])
+            for numbers, lengths, values in self._run(sentences):
+                at = 0
+                for k, length in zip(numbers, lengths, strict=True):
+                    top = values[-1, at : at + length]  # (T, 2D)
+                    at += length
                     ids = torch.tensor([vocab.begin, *vocab.ids(sentences[k]), vocab.end])
                     scores = []
                     for half, direction in enumerate(self.config.directions):
-                        output = top[row, :steps, half * width : (half + 1) * width]
-                        ahead = direction == "ahead"
-                        seen, said = (output[:-1], ids[1:]) if ahead else (output[1:], ids[:-1])
+                        output = top[:, half * width : (half + 1) * width]
+                        seen, said = (output[:-1], ids[1:]) if direction == "ahead" else (output[1:], ids[:-1])
                         scores.append(self._softmax.log_probs(seen, said))
                     out[k] = torch.stack(scores).numpy()
         return out
@@ -167,8 +178,14 @@ class Embedder:
         """Forget a carried state: the next call starts from zero."""
         self._carried = None
 
-    def _run(self, sentences: Sequence[Sentence]) -> Iterator[tuple[list[int], Ids, Layers]]:
-        """Groups of sentences through the network: their numbers, their lengths in steps, their layers."""
+    def _run(
+        self, sentences: Sequence[Sentence], upto: int | None = None
+    ) -> Iterator[tuple[list[int], list[int], Tensor]]:
+        """Groups of sentences through the network.
+
+        For each group: their numbers; their lengths, boundaries included; and their layers (L+1, N, 2D), one
+        sentence after the other. Layers above `upto` are not computed.
+        """
         if not sentences:
             return
         if self.start == "carry":
@@ -177,24 +194,32 @@ class Embedder:
             groups = by_length([len(s) for s in sentences], BATCH_TOKENS)
         for numbers in groups:
             keys, (ahead, behind, lengths) = self._indexer.places([sentences[k] for k in numbers])
-            before = self._before(len(numbers))
             with torch.inference_mode():
-                words = self._word_vectors(keys)
-                layers, after = self._network.in_context(words, ahead, behind, lengths, before)
+                values, after = self._in_context(keys, {"ahead": ahead, "behind": behind}, Rows(lengths), upto)
             if self.start == "carry":
                 self._carry(after, len(numbers))
-            yield numbers, lengths, layers
+            yield numbers, lengths.tolist(), values
 
-    def _word_vectors(self, keys: list[Key]) -> Tensor:
-        """(U, D) of distinct words: those that were computed beforehand, and the rest by the word encoder."""
-        missing = [key for key in keys if key not in self._known]
-        if not missing:
-            return torch.stack([self._known[key] for key in keys])
-        computed = self._network.words(self._indexer.words(missing))
-        if len(missing) == len(keys):
-            return torch.as_tensor(computed)
-        made = dict(zip(missing, computed, strict=True))
-        return torch.stack([self._known[key] if key in self._known else made[key] for key in keys])
+    def _in_context(
+        self, keys: list[Key], places: dict[Direction, Ids], rows: Rows, upto: int | None
+    ) -> tuple[Tensor, State]:
+        """Layers (L+1, N, 2D) of a group, one sentence after the other, and the state after it."""
+        config, width = self.config, self.config.width
+        words = self._words.vectors(keys)  # (U, D)
+        before = self._before(len(rows.lengths))
+        layers = config.layers if upto is None else upto
+        values = torch.empty(layers + 1, int(rows.lengths.sum()), config.vector_width)
+        after: State = {}
+
+        def run(half: int, direction: Direction) -> None:
+            x = words[rows.pack(places[direction])]  # (N, D)
+            outputs, after[direction] = self._network.stack(direction, x, rows, before[direction], layers)
+            order = rows.in_sentence_order(reverse=direction == "behind")
+            for number, output in enumerate(outputs):
+                values[number, :, half * width : (half + 1) * width] = output[order]
+
+        side_by_side([partial(run, half, direction) for half, direction in enumerate(config.directions)])
+        return values, after
 
     def _fresh(self, rows: int) -> State:
         if self.start == "settled" and self.bundle.start is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import cast
 
 import numpy as np
@@ -96,14 +97,23 @@ class BiLM(nn.Module):
         values = torch.cat(halves, dim=-1)  # (L+1, B, T, 2D)
         return Layers(values, torch.from_numpy(rows.mask).to(words.device)), after
 
+    def prepare(self) -> None:
+        """Pack the weights for inference; they must not change any more."""
+        for direction in self.config.directions:
+            for cell in self.cells(direction):
+                cell.prepare()
+
     def stack(
-        self, direction: Direction, x: Tensor, rows: Rows, state: list[LayerState]
+        self, direction: Direction, x: Tensor, rows: Rows, state: list[LayerState], upto: int | None = None
     ) -> tuple[list[Tensor], list[LayerState]]:
-        """One direction over packed words (N, D): outputs of layers 0 to L, each (N, D), and the state after."""
+        """One direction over packed words (N, D): outputs of layers 0 to L, each (N, D), and the state after.
+
+        `upto`: the last layer that anybody asked for; those above it are not computed.
+        """
         order = torch.from_numpy(rows.order).to(x.device)
         back = torch.argsort(order)
         outputs, after = [x], []
-        for cell, before in zip(self.cells(direction), state, strict=True):
+        for cell, before in list(zip(self.cells(direction), state, strict=True))[:upto]:
             into = F.dropout(outputs[-1], self.dropout, self.training)
             out, last = cell(into, rows.steps, tuple(s.index_select(0, order) for s in before))
             # The sum is what the next layer and the reader see; the recurrence itself never sees it.
@@ -120,22 +130,22 @@ class Rows:
     lengths: Ids
     """(B,), each 1 or more."""
 
-    @property
+    @cached_property
     def order(self) -> Ids:
         """(B,): rows by falling length."""
         return np.argsort(-self.lengths, kind="stable")
 
-    @property
+    @cached_property
     def steps(self) -> Steps:
         """How many rows are still running at each step."""
         return Steps(tuple(int(n) for n in self._running.sum(axis=1)))
 
-    @property
+    @cached_property
     def mask(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
         """(B, T), True on real steps."""
         return np.arange(max(self.lengths)) < self.lengths[:, None]
 
-    @property
+    @cached_property
     def _running(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
         return self.mask[self.order].T  # (T, B sorted)
 
@@ -149,6 +159,13 @@ class Rows:
         row = self.order[rank]
         place = self.lengths[row] - 1 - t if reverse else t
         return torch.from_numpy(row * max(self.lengths) + place)
+
+    def in_sentence_order(self, *, reverse: bool) -> Tensor:
+        """(N,): the packed place of each step, row after row, each row from its begin to its end."""
+        home = self.home(reverse=reverse).numpy()
+        packed = np.empty(self.mask.size, dtype=np.int64)
+        packed[home] = np.arange(len(home))
+        return torch.from_numpy(packed[self.mask.ravel()])
 
     def unpack(self, packed: Tensor, home: Tensor) -> Tensor:
         """(N, D) to (B, T, D), zero on padding."""

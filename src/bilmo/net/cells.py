@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from bilmo.net import recurrence
 from bilmo.net.config import CellConfig
-from bilmo.net.recurrence import Steps
+from bilmo.net.gemm import Product
+from bilmo.net.recurrence import Multiply, Steps
 
 LayerState = tuple[Tensor, ...]
 """(h,) of (B, D); for an LSTM (h, c) with c of (B, H)."""
@@ -34,6 +35,7 @@ class Cell(nn.Module):
         self.recur = nn.Parameter(torch.empty(rows, width))
         self.bias = nn.Parameter(torch.empty(rows))
         self.project = nn.Parameter(torch.empty(width, config.cells)) if config.project else None
+        self._prepared: tuple[Multiply, Multiply, Multiply | None] | None = None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -47,6 +49,17 @@ class Cell(nn.Module):
         nn.init.zeros_(self.bias)
         if self.project is not None:
             nn.init.xavier_uniform_(self.project)
+
+    def prepare(self) -> None:
+        """Pack the weights of an LSTM for inference; they must not change any more."""
+        if self.config.kind == "lstm":
+            project = None if self.project is None else Product(self.project)
+            self._prepared = (Product(self.input, self._bias()), Product(self.recur), project)
+
+    def _bias(self) -> Tensor:
+        """The bias as it is used: the forget gate's is not stored with its constant."""
+        i, f, rest = self.bias.split([self.config.cells, self.config.cells, 2 * self.config.cells])
+        return torch.cat([i, f + self.config.forget_bias, rest])
 
     def zero_state(self, rows: int) -> LayerState:
         """What a row remembers before its first word ever."""
@@ -62,12 +75,12 @@ class Cell(nn.Module):
         if config.kind == "gru":
             out, h = recurrence.GRU.apply(x, steps, *state, self.input, self.recur, self.bias)  # type: ignore[no-untyped-call]
             return out, (h,)
-        bias: Tensor = self.bias
-        if config.forget_bias:
-            i, f, rest = bias.split([config.cells, config.cells, 2 * config.cells])
-            bias = torch.cat([i, f + config.forget_bias, rest])
-        weights = (self.input, self.recur, bias, self.project)
-        keep = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, *state, *weights))
+        weights = (self.input, self.recur, self._bias(), self.project)
         clips = (config.cell_clip, config.projection_clip)
-        out, h, c = recurrence.LSTM.apply(x, steps, *state, *weights, *clips, keep)  # type: ignore[no-untyped-call]
+        if not torch.is_grad_enabled() or not any(t is not None and t.requires_grad for t in (x, *state, *weights)):
+            products = self._prepared or recurrence.plain_products(*weights)
+            h, c = state
+            out, h, c = recurrence.lstm(x, steps, h, c, *products, *clips)
+            return out, (h, c)
+        out, h, c = recurrence.LSTM.apply(x, steps, *state, *weights, *clips)  # type: ignore[no-untyped-call]
         return out, (h, c)

@@ -12,7 +12,9 @@ Knows: torch. Blind to: parameters, words, directions.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -28,11 +30,19 @@ class Steps:
 
     rows: tuple[int, ...]
 
-    @property
+    @cached_property
     def slices(self) -> list[tuple[slice, int]]:
         """(place in the packed values, rows still running) of each step."""
         ends = list(accumulate(self.rows))
         return [(slice(end - n, end), n) for end, n in zip(ends, self.rows, strict=True)]
+
+    def last(self, values: Tensor) -> Tensor:
+        """The values at each row's last step: (N, any) to (B, any)."""
+        ends = [place.start for place, _ in self.slices]
+        at = [0] * self.rows[0]
+        for start, n in zip(ends, self.rows, strict=True):  # a later step overwrites an earlier one
+            at[:n] = range(start, start + n)
+        return values[torch.tensor(at, device=values.device)]
 
     def shift(self, values: Tensor, first: Tensor) -> Tensor:
         """What each row had one step earlier: `first` before the first step. (N, any) to (N, any)."""
@@ -40,6 +50,19 @@ class Steps:
         for (place, _), n in zip(self.slices[:-1], self.rows[1:], strict=True):
             earlier.append(values[place.start : place.start + n])
         return torch.cat(earlier)
+
+
+def plain_products(w: Tensor, u: Tensor, b: Tensor, p: Tensor | None) -> tuple[Multiply, Multiply, Multiply | None]:
+    """The three products of an LSTM with weights as they are."""
+
+    def into(x: Tensor, _: Tensor | None) -> Tensor:
+        return torch.addmm(b, x, w.t())
+
+    def recur(h: Tensor, plus: Tensor | None) -> Tensor:
+        assert plus is not None
+        return plus.addmm_(h, u.t())
+
+    return into, recur, None if p is None else lambda m, _: m @ p.t()
 
 
 def _zeros_if_none(gradient: Tensor | None, like: Tensor) -> Tensor:
@@ -125,6 +148,84 @@ class GRU(Function):
         return d_gates @ w, None, d_h, d_gates.t() @ x, d_u, d_gates.sum(0)
 
 
+@dataclass
+class Kept:
+    """What the backward pass of an LSTM needs of every step."""
+
+    gates: Tensor
+    """(N, 4H), after their non-linearities; plain products leave them where the inputs were multiplied."""
+    memory: Tensor
+    """(N, H): c."""
+    squashed: Tensor
+    """(N, H): tanh c."""
+    inner: Tensor
+    """(N, H): m."""
+
+
+Multiply = Callable[[Tensor, Tensor | None], Tensor]
+"""x and what is added: x @ w.T + b + plus."""
+
+BLOCK = 1 << 21
+"""Gates (8 MB of float32) whose inputs are multiplied at once when nothing must be kept."""
+
+
+def lstm(
+    x: Tensor,
+    steps: Steps,
+    h0: Tensor,
+    c0: Tensor,
+    into: Multiply,
+    recur: Multiply,
+    project: Multiply | None,
+    cell_clip: float | None,
+    projection_clip: float | None,
+    kept: Kept | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The forward pass of an LSTM, for training (`kept` is filled) and for inference alike.
+
+    (N, I) and the states (B, D), (B, H) to outputs (N, D) and the states after each row's last step.
+    """
+    cells = c0.shape[1]
+    out = x.new_empty(len(x), h0.shape[1])
+    h, c = h0, c0.clone()
+    for block in _blocks(steps, len(x) if kept else max(1, BLOCK // (4 * cells))):
+        start = block[0][0].start
+        gates = into(x[start : block[-1][0].stop], None)  # all inputs of the block in one product
+        for place, n in block:
+            gate = recur(h[:n], gates[place.start - start : place.stop - start])  # (n, 4H)
+            i, f, o = gate[:, : 3 * cells].sigmoid_().split(cells, dim=1)
+            new = gate[:, 3 * cells :].tanh_()
+            now = c[:n].mul_(f).addcmul_(i, new)
+            if cell_clip is not None:
+                now.clamp_(-cell_clip, cell_clip)
+            squashed = torch.tanh(now)
+            m = squashed * o if kept else squashed.mul_(o)
+            if project is None:
+                out[place] = m
+            else:
+                out[place] = project(m, None)
+                if projection_clip is not None:
+                    out[place].clamp_(-projection_clip, projection_clip)
+            h = out[place]
+            if kept:
+                kept.memory[place], kept.squashed[place], kept.inner[place] = now, squashed, m
+        if kept:
+            kept.gates = gates
+    return out, steps.last(out), c
+
+
+def _blocks(steps: Steps, most: int) -> Iterator[list[tuple[slice, int]]]:
+    """Steps in groups of at most so many rows together, or of one step."""
+    block: list[tuple[slice, int]] = []
+    for place, n in steps.slices:
+        if block and place.stop - block[0][0].start > most:
+            yield block
+            block = []
+        block.append((place, n))
+    if block:
+        yield block
+
+
 class LSTM(Function):
     """LSTM with optional projection and clipping. Gate order in, forget, out, new: one sigmoid serves three.
 
@@ -145,38 +246,14 @@ class LSTM(Function):
         p: Tensor | None,
         cell_clip: float | None,
         projection_clip: float | None,
-        keep: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """(N, I) and the states (B, D), (B, H) to outputs (N, D) and the states after each row's last step.
-
-        Without `keep` there is no backward, and the memory of one step is used again by the next.
-        """
+        """(N, I) and the states (B, D), (B, H) to outputs (N, D) and the states after each row's last step."""
         cells = c0.shape[1]
-        gates = torch.addmm(b, x, w.t())  # (N, 4H), become activations in place
-        kept = len(x) if keep else len(h0)
-        memory, squashed, inner = (gates.new_empty(kept, cells) for _ in range(3))  # c, tanh c, m
-        out = gates.new_empty(len(x), h0.shape[1])
-        h, c = h0.clone(), c0.clone()
-        for place, n in steps.slices:
-            here = place if keep else slice(0, n)
-            gate = gates[place].addmm_(h[:n], u.t())
-            i, f, o = gate[:, : 3 * cells].sigmoid_().split(cells, dim=1)
-            new = gate[:, 3 * cells :].tanh_()
-            now = torch.mul(i, new, out=memory[here]).addcmul_(f, c[:n])
-            if cell_clip is not None:
-                now.clamp_(-cell_clip, cell_clip)
-            m = torch.tanh(now, out=squashed[here])
-            m = torch.mul(o, m, out=inner[here])
-            if p is None:
-                out[place] = m
-            else:
-                torch.mm(m, p.t(), out=out[place])
-                if projection_clip is not None:
-                    out[place].clamp_(-projection_clip, projection_clip)
-            h[:n], c[:n] = out[place], now
-        if keep:
-            ctx.steps, ctx.clips = steps, (cell_clip, projection_clip)
-            ctx.save_for_backward(x, h0, c0, w, u, p, gates, memory, squashed, inner, out)
+        kept = Kept(x, *(x.new_empty(len(x), cells) for _ in range(3)))
+        clips = (cell_clip, projection_clip)
+        out, h, c = lstm(x, steps, h0, c0, *plain_products(w, u, b, p), *clips, kept)
+        ctx.steps, ctx.clips = steps, clips
+        ctx.save_for_backward(x, h0, c0, w, u, p, kept.gates, kept.memory, kept.squashed, kept.inner, out)
         return out, h, c
 
     @staticmethod
@@ -209,4 +286,4 @@ class LSTM(Function):
         before = ctx.steps.shift(out, h0)
         d_p = None if p is None else d_projected.t() @ inner
         d_w, d_u = d_gates.t() @ x, d_gates.t() @ before
-        return d_gates @ w, None, d_h, d_c, d_w, d_u, d_gates.sum(0), d_p, None, None, None
+        return d_gates @ w, None, d_h, d_c, d_w, d_u, d_gates.sum(0), d_p, None, None

@@ -1,0 +1,59 @@
+"""Vectors of words without context, each computed once: real text repeats its words.
+
+Knows: the word encoder, Indexer. Blind to: sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from bilmo.ids.batch import Indexer, Key
+from bilmo.net.words import WordEncoder
+
+CACHE = 1 << 26
+"""Bytes of vectors that are kept."""
+AT_ONCE = 512
+"""Words encoded at a time, those of like length together."""
+
+
+class WordCache:
+    """Vectors of words that were met; those known from the start are never forgotten."""
+
+    def __init__(self, encoder: WordEncoder, indexer: Indexer, width: int) -> None:
+        self._encoder, self._indexer, self._width = encoder, indexer, width
+        self._table = torch.empty(0, width)
+        self._rows: dict[Key, int] = {}
+        self._known = 0
+
+    def know(self, keys: Sequence[Key], vectors: Tensor) -> None:
+        """Words whose vectors were computed beforehand."""
+        self._table = vectors.clone()
+        self._rows = {key: row for row, key in enumerate(keys)}
+        self._known = len(vectors)
+
+    def vectors(self, keys: Sequence[Key]) -> Tensor:
+        """(U, D) of distinct words."""
+        missing = [key for key in keys if key not in self._rows]
+        room = max(1, CACHE // (4 * self._width)) + self._known
+        if len(self._rows) + len(missing) > room:  # forget all: simpler than to find out which were met last
+            self._rows = {key: row for key, row in self._rows.items() if row < self._known}
+            missing = [key for key in keys if key not in self._rows]
+        if missing:
+            self._remember(missing)
+        return self._table[torch.tensor([self._rows[key] for key in keys])]
+
+    def _remember(self, keys: list[Key]) -> None:
+        first = max(self._known, len(self._rows))
+        needed = first + len(keys)
+        if needed > len(self._table):
+            more = torch.empty(max(needed - len(self._table), len(self._table) // 2), self._width)
+            self._table = torch.cat([self._table, more])
+        order = sorted(range(len(keys)), key=lambda n: len(keys[n][0]))
+        for at in range(0, len(keys), AT_ONCE):
+            some = order[at : at + AT_ONCE]
+            rows = torch.tensor([first + n for n in some])
+            self._table[rows] = self._encoder(self._indexer.words([keys[n] for n in some]))
+        self._rows |= {key: first + n for n, key in enumerate(keys)}
