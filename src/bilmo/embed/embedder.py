@@ -102,16 +102,17 @@ class Embedder:
 
         "all" leaves the layers as they are, (L+1, tokens, 2D).
         """
-        layers = self.layers(sentences)
         if mix == "all":
-            return layers
+            return self.layers(sentences)
         if mix == "weighted":
             raise ConfigError(
                 "a weighted mix is learned with a task: use module(), or mix='mean', which it starts from"
             )
         mixed = self._mix(mix)
+        top = max(mixed.chosen)
+        above = ((0, self.config.layers - top), (0, 0), (0, 0))  # layers that the mix does not look at
         with torch.inference_mode():
-            return [mixed(one_sentence(values))[0].numpy() for values in layers]
+            return [mixed(one_sentence(np.pad(values, above)))[0].numpy() for values in self._layers(sentences, top)]
 
     def log_probs(self, sentences: Iterable[Sentence]) -> list[Vectors]:
         """For each sentence (2, tokens + 1) natural logs by the full softmax.

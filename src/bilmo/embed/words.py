@@ -6,10 +6,12 @@ Knows: the word encoder, Indexer. Blind to: sentences.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from bilmo.embed.workers import side_by_side
 from bilmo.ids.batch import Indexer, Key
 from bilmo.net.words import WordEncoder
 
@@ -52,8 +54,12 @@ class WordCache:
             more = torch.empty(max(needed - len(self._table), len(self._table) // 2), self._width)
             self._table = torch.cat([self._table, more])
         order = sorted(range(len(keys)), key=lambda n: len(keys[n][0]))
-        for at in range(0, len(keys), AT_ONCE):
-            some = order[at : at + AT_ONCE]
-            rows = torch.tensor([first + n for n in some])
-            self._table[rows] = self._encoder(self._indexer.words([keys[n] for n in some]))
+
+        def encode(part: list[int]) -> None:
+            for at in range(0, len(part), AT_ONCE):
+                some = part[at : at + AT_ONCE]
+                rows = torch.tensor([first + n for n in some])
+                self._table[rows] = self._encoder(self._indexer.words([keys[n] for n in some]))
+
+        side_by_side([partial(encode, part) for part in (order[::2], order[1::2]) if part])
         self._rows |= {key: first + n for n, key in enumerate(keys)}

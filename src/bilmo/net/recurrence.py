@@ -200,13 +200,12 @@ def lstm(
                 now.clamp_(-cell_clip, cell_clip)
             squashed = torch.tanh(now)
             m = squashed * o if kept else squashed.mul_(o)
-            if project is None:
-                out[place] = m
-            else:
-                out[place] = project(m, None)
+            h = m
+            if project is not None:
+                h = project(m, None)
                 if projection_clip is not None:
-                    out[place].clamp_(-projection_clip, projection_clip)
-            h = out[place]
+                    h.clamp_(-projection_clip, projection_clip)
+            out[place] = h
             if kept:
                 kept.memory[place], kept.squashed[place], kept.inner[place] = now, squashed, m
         if kept:
