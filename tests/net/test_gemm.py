@@ -2,9 +2,11 @@ import pytest
 import torch
 
 import bilmo.net.gemm
+import bilmo.net.recurrence
+import bilmo.net.steps
 from bilmo.net.cells import Cell
 from bilmo.net.config import CellConfig
-from bilmo.net.gemm import Product
+from bilmo.net.gemm import PackedLinear
 from bilmo.net.recurrence import Steps
 
 
@@ -16,18 +18,20 @@ def packing(request, monkeypatch):
     return request.param
 
 
+@pytest.fixture(params=["compiled", "python"])
+def loop(request, monkeypatch):
+    """With torch's compiler, and where there is none."""
+    if request.param == "python":
+        monkeypatch.setattr(bilmo.net.recurrence, "compiled", lambda: bilmo.net.steps.lstm_steps)
+    return request.param
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3, 17, 64, 100])
-@pytest.mark.parametrize("bias", [False, True])
-def test_a_product_is_a_product(packing, rows, bias):
+def test_a_packed_product_is_a_product(packing, rows):
     torch.manual_seed(0)
-    weight, b = torch.randn(24, 10), torch.randn(24) if bias else None
-    x, plus = torch.randn(rows, 10), torch.randn(rows, 24)
-    product = Product(weight, b)
-    expected = x.double() @ weight.double().t() + (0 if b is None else b.double())
-    torch.testing.assert_close(product(x).double(), expected, atol=1e-5, rtol=1e-5)
-    if b is None:
-        before = plus.clone()
-        torch.testing.assert_close(product(x, plus).double(), expected + before.double(), atol=1e-5, rtol=1e-5)
+    weight, bias, x = torch.randn(24, 10), torch.randn(24), torch.randn(rows, 10)
+    expected = x.double() @ weight.double().t() + bias.double()
+    torch.testing.assert_close(PackedLinear(weight, bias)(x).double(), expected, atol=1e-5, rtol=1e-5)
 
 
 def test_missing_operators_are_found_out_and_not_used(monkeypatch):
@@ -44,19 +48,30 @@ def test_operators_that_give_wrong_numbers_are_not_used(monkeypatch):
     bilmo.net.gemm._has_packing.cache_clear()
 
 
+def test_where_torch_compiles_nothing_the_same_function_runs_as_it_is(monkeypatch):
+    def none(function):
+        raise RuntimeError("no compiler here")
+
+    bilmo.net.steps.compiled.cache_clear()
+    monkeypatch.setattr(torch.jit, "script", none)
+    assert bilmo.net.steps.compiled() is bilmo.net.steps.lstm_steps
+    bilmo.net.steps.compiled.cache_clear()
+
+
 @pytest.mark.parametrize("project", [False, True])
-def test_a_prepared_layer_gives_what_it_gave_before(packing, project):
+@pytest.mark.parametrize("rows", [(5, 4, 4, 1), (1, 1, 1), (2,)], ids=str)
+def test_a_prepared_layer_gives_what_it_gave_before(packing, loop, project, rows):
     torch.manual_seed(0)
     cell = Cell(CellConfig(cells=12 if project else 6, project=project, projection_clip=0.3 if project else None), 6)
-    steps, x = Steps((5, 4, 4, 1)), torch.randn(14, 6)
-    state = tuple(torch.randn(5, width) for width in ((6, 12) if project else (6, 6)))
+    steps, x = Steps(rows), torch.randn(sum(rows), 6)
+    state = tuple(torch.randn(rows[0], width) for width in ((6, 12) if project else (6, 6)))
+    before, last = cell(x, steps, state)  # with gradients: plain weights
+    cell.prepare()
     with torch.no_grad():
-        before, last = cell(x, steps, state)
-        cell.prepare()
         after, end = cell(x, steps, state)
-    torch.testing.assert_close(after, before, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(after, before.detach(), atol=1e-5, rtol=1e-5)
     for a, b in zip(end, last, strict=True):
-        torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(a, b.detach(), atol=1e-5, rtol=1e-5)
 
 
 def test_a_prepared_layer_still_trains():

@@ -6,7 +6,8 @@ import torch
 import bilmo.net.recurrence
 from bilmo.net.cells import Cell
 from bilmo.net.config import CellConfig
-from bilmo.net.recurrence import GRU, LSTM, RNN, Steps, lstm, plain_products
+from bilmo.net.gemm import PlainWeights
+from bilmo.net.recurrence import GRU, LSTM, RNN, Steps, lstm
 
 # B rows, N all steps of all rows, D output width, H memory cells
 
@@ -46,7 +47,7 @@ def run(kind, rows, given, clips=(None, None), keep=True):
     p = p[0] if p else None
     if keep:
         return LSTM.apply(x, steps, h, c, w, u, b, p, *clips)
-    return lstm(x, steps, h, c, *plain_products(w, u, b, p), *clips)
+    return lstm(x, steps, h, c, PlainWeights(w, u, b, p), *clips)
 
 
 def rnn_step(x, state, w, u, b):

@@ -99,9 +99,9 @@ class BiLM(nn.Module):
 
     def prepare(self) -> None:
         """Pack the weights for inference; they must not change any more."""
-        for direction in self.config.directions:
-            for cell in self.cells(direction):
-                cell.prepare()
+        for module in self.modules():
+            if isinstance(module, Cell):
+                module.prepare()
 
     def stack(
         self, direction: Direction, x: Tensor, rows: Rows, state: list[LayerState], upto: int | None = None

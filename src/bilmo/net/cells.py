@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from bilmo.net import recurrence
 from bilmo.net.config import CellConfig
-from bilmo.net.gemm import Product
-from bilmo.net.recurrence import Multiply, Steps
+from bilmo.net.gemm import PlainWeights, PreparedWeights
+from bilmo.net.recurrence import Steps
 
 LayerState = tuple[Tensor, ...]
 """(h,) of (B, D); for an LSTM (h, c) with c of (B, H)."""
@@ -35,7 +35,7 @@ class Cell(nn.Module):
         self.recur = nn.Parameter(torch.empty(rows, width))
         self.bias = nn.Parameter(torch.empty(rows))
         self.project = nn.Parameter(torch.empty(width, config.cells)) if config.project else None
-        self._prepared: tuple[Multiply, Multiply, Multiply | None] | None = None
+        self._prepared: PreparedWeights | None = None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -53,8 +53,7 @@ class Cell(nn.Module):
     def prepare(self) -> None:
         """Pack the weights of an LSTM for inference; they must not change any more."""
         if self.config.kind == "lstm":
-            project = None if self.project is None else Product(self.project)
-            self._prepared = (Product(self.input, self._bias()), Product(self.recur), project)
+            self._prepared = PreparedWeights(self.input, self.recur, self._bias(), self.project)
 
     def _bias(self) -> Tensor:
         """The bias as it is used: the forget gate's is not stored with its constant."""
@@ -78,9 +77,8 @@ class Cell(nn.Module):
         weights = (self.input, self.recur, self._bias(), self.project)
         clips = (config.cell_clip, config.projection_clip)
         if not torch.is_grad_enabled() or not any(t is not None and t.requires_grad for t in (x, *state, *weights)):
-            products = self._prepared or recurrence.plain_products(*weights)
             h, c = state
-            out, h, c = recurrence.lstm(x, steps, h, c, *products, *clips)
+            out, h, c = recurrence.lstm(x, steps, h, c, self._prepared or PlainWeights(*weights), *clips)
             return out, (h, c)
         out, h, c = recurrence.LSTM.apply(x, steps, *state, *weights, *clips)  # type: ignore[no-untyped-call]
         return out, (h, c)

@@ -1,53 +1,73 @@
-"""Weights prepared for inference: x @ w.T, as fast as this machine's libraries allow.
+"""Weights of an LSTM prepared for inference: packed, as fast as this machine's libraries allow.
 
-The only place that knows private operators of torch. Where they are missing, plain products stand in for them.
+With `steps`, the only place that knows private operators of torch. Where they are missing, plain products stand in.
 
-Knows: torch. Blind to: layers, cells, words.
+Knows: torch. Blind to: steps, layers, words.
 """
 
-# n rows, I inputs, O outputs
+# n rows, I inputs, D outputs of a layer, H cells
 
 from __future__ import annotations
 
 from functools import cache
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 FEW = 2
-"""Rows up to which a product is limited by reading the weights, and a plain transposed matrix is read fastest."""
+"""Rows up to which a product is limited by reading the weights, and a plain matrix is read fastest."""
 HINT = 64
 """Rows that weights are packed for; any other number works as well."""
 
 
-class Product:
-    """x @ w.T + b. Made once for weights that do not change any more."""
+class PackedLinear:
+    """x @ w.T + b for weights that do not change any more."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor) -> None:
         """(O, I) and (O,)."""
-        self._weight, self._bias = weight.detach(), None if bias is None else bias.detach()
+        self._weight, self._bias = weight.detach(), bias.detach()
         self._packed = _pack(self._weight) if _has_packing() else None
-        self._turned: Tensor | None = None
 
-    def __call__(self, x: Tensor, plus: Tensor | None = None) -> Tensor:
-        """(n, I) to (n, O); `plus` (n, O) is added."""
-        if len(x) <= FEW:
-            turned = self._few()
-            if plus is not None:
-                return torch.addmm(plus, x, turned)
-            return x @ turned if self._bias is None else torch.addmm(self._bias, x, turned)
+    def __call__(self, x: Tensor) -> Tensor:
+        """(n, I) to (n, O)."""
         if self._packed is None:
-            out = F.linear(x, self._weight, self._bias)
-            return out if plus is None else out.add_(plus)
-        if plus is None:
-            return _linear(x, self._packed, self._bias)
-        return _linear_plus(x, plus, self._packed, self._bias)
+            return torch.nn.functional.linear(x, self._weight, self._bias)
+        return _linear(x, self._packed, self._bias)
 
-    def _few(self) -> Tensor:
-        if self._turned is None:
-            self._turned = self._weight.t().contiguous()
-        return self._turned
+
+class PlainWeights:
+    """The weights of an LSTM as they are; what training uses."""
+
+    def __init__(self, into: Tensor, recur: Tensor, bias: Tensor, project: Tensor | None) -> None:
+        """(4H, I), (4H, D), (4H,), (D, H)."""
+        self._into, self._bias, self._recur = into, bias, recur
+        self.project = None if project is None else project.t()
+
+    def into(self, x: Tensor) -> Tensor:
+        """(n, I) to (n, 4H), bias included."""
+        return torch.addmm(self._bias, x, self._into.t())
+
+    def recur(self, rows: int) -> tuple[Tensor, bool]:
+        """The recurrent weights for so many rows, and whether they are packed."""
+        return self._recur.t(), False
+
+
+class PreparedWeights:
+    """The same, made once for weights that do not change any more."""
+
+    def __init__(self, into: Tensor, recur: Tensor, bias: Tensor, project: Tensor | None) -> None:
+        """(4H, I), (4H, D), (4H,), (D, H)."""
+        self.into = PackedLinear(into, bias)
+        self._packed = _pack(recur.detach()) if _has_packing() else None
+        self._turned = recur.detach().t().contiguous()
+        self.project = None if project is None else project.detach().t().contiguous()
+
+    def recur(self, rows: int) -> tuple[Tensor, bool]:
+        """The recurrent weights for so many rows, and whether they are packed."""
+        return (self._turned, False) if self._packed is None or rows <= FEW else (self._packed, True)
+
+
+LstmWeights = PlainWeights | PreparedWeights
 
 
 @cache
@@ -57,8 +77,9 @@ def _has_packing() -> bool:
         x, weight, plus = torch.randn(5, 8), torch.randn(16, 8), torch.randn(5, 16)
         packed = _pack(weight)
         expected = x @ weight.t()
+        added = torch.ops.mkldnn._linear_pointwise.binary(x, plus, packed, None, "add")
         return torch.allclose(_linear(x, packed, None), expected, atol=1e-4) and torch.allclose(
-            _linear_plus(x, plus, packed, None), expected + plus, atol=1e-4
+            added, expected + plus, atol=1e-4
         )
     except (AttributeError, RuntimeError, NotImplementedError, TypeError):
         return False
@@ -71,9 +92,4 @@ def _pack(weight: Tensor) -> Tensor:
 
 def _linear(x: Tensor, packed: Tensor, bias: Tensor | None) -> Tensor:
     out: Tensor = torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")
-    return out
-
-
-def _linear_plus(x: Tensor, plus: Tensor, packed: Tensor, bias: Tensor | None) -> Tensor:
-    out: Tensor = torch.ops.mkldnn._linear_pointwise.binary(x, plus, packed, bias, "add")
     return out

@@ -5,14 +5,14 @@ that are still running, which are always the first ones. Each cell is an autogra
 the activations of all steps, runs the recurrence backwards by hand, and makes every weight gradient with one
 product over all steps.
 
-Knows: torch. Blind to: parameters, words, directions.
+Knows: torch, steps, gemm. Blind to: parameters, words, directions.
 """
 
 # B rows, N all steps of all rows, I input width, D output width, H memory cells
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -22,6 +22,9 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
+
+from bilmo.net.gemm import LstmWeights, PlainWeights
+from bilmo.net.steps import compiled
 
 
 @dataclass(frozen=True)
@@ -50,19 +53,6 @@ class Steps:
         for (place, _), n in zip(self.slices[:-1], self.rows[1:], strict=True):
             earlier.append(values[place.start : place.start + n])
         return torch.cat(earlier)
-
-
-def plain_products(w: Tensor, u: Tensor, b: Tensor, p: Tensor | None) -> tuple[Multiply, Multiply, Multiply | None]:
-    """The three products of an LSTM with weights as they are."""
-
-    def into(x: Tensor, _: Tensor | None) -> Tensor:
-        return torch.addmm(b, x, w.t())
-
-    def recur(h: Tensor, plus: Tensor | None) -> Tensor:
-        assert plus is not None
-        return plus.addmm_(h, u.t())
-
-    return into, recur, None if p is None else lambda m, _: m @ p.t()
 
 
 def _zeros_if_none(gradient: Tensor | None, like: Tensor) -> Tensor:
@@ -153,7 +143,7 @@ class Kept:
     """What the backward pass of an LSTM needs of every step."""
 
     gates: Tensor
-    """(N, 4H), after their non-linearities; plain products leave them where the inputs were multiplied."""
+    """(N, 4H), after their non-linearities; plain weights leave them where the inputs were multiplied."""
     memory: Tensor
     """(N, H): c."""
     squashed: Tensor
@@ -161,9 +151,6 @@ class Kept:
     inner: Tensor
     """(N, H): m."""
 
-
-Multiply = Callable[[Tensor, Tensor | None], Tensor]
-"""x and what is added: x @ w.T + b + plus."""
 
 BLOCK = 1 << 21
 """Gates (8 MB of float32) whose inputs are multiplied at once when nothing must be kept."""
@@ -174,9 +161,7 @@ def lstm(
     steps: Steps,
     h0: Tensor,
     c0: Tensor,
-    into: Multiply,
-    recur: Multiply,
-    project: Multiply | None,
+    weights: LstmWeights,
     cell_clip: float | None,
     projection_clip: float | None,
     kept: Kept | None = None,
@@ -188,41 +173,30 @@ def lstm(
     cells = c0.shape[1]
     out = x.new_empty(len(x), h0.shape[1])
     h, c = h0, c0.clone()
-    for block in _blocks(steps, len(x) if kept else max(1, BLOCK // (4 * cells))):
-        start = block[0][0].start
-        gates = into(x[start : block[-1][0].stop], None)  # all inputs of the block in one product
-        for place, n in block:
-            gate = recur(h[:n], gates[place.start - start : place.stop - start])  # (n, 4H)
-            i, f, o = gate[:, : 3 * cells].sigmoid_().split(cells, dim=1)
-            new = gate[:, 3 * cells :].tanh_()
-            now = c[:n].mul_(f).addcmul_(i, new)
-            if cell_clip is not None:
-                now.clamp_(-cell_clip, cell_clip)
-            squashed = torch.tanh(now)
-            m = squashed * o if kept else squashed.mul_(o)
-            h = m
-            if project is not None:
-                h = project(m, None)
-                if projection_clip is not None:
-                    h.clamp_(-projection_clip, projection_clip)
-            out[place] = h
-            if kept:
-                kept.memory[place], kept.squashed[place], kept.inner[place] = now, squashed, m
+    fill = [kept.memory, kept.squashed, kept.inner] if kept else []
+    run = compiled()
+    for place, rows in _blocks(steps, len(x) if kept else max(1, BLOCK // (4 * cells))):
+        gates = weights.into(x[place])  # all inputs of the block in one product
+        recur, packed = weights.recur(rows[0])
+        project = weights.project
+        h = run(gates, rows, h, c, out[place], recur, packed, project, cell_clip, projection_clip, fill)
         if kept:
             kept.gates = gates
     return out, steps.last(out), c
 
 
-def _blocks(steps: Steps, most: int) -> Iterator[list[tuple[slice, int]]]:
-    """Steps in groups of at most so many rows together, or of one step."""
-    block: list[tuple[slice, int]] = []
-    for place, n in steps.slices:
-        if block and place.stop - block[0][0].start > most:
-            yield block
-            block = []
-        block.append((place, n))
-    if block:
-        yield block
+def _blocks(steps: Steps, most: int) -> Iterator[tuple[slice, list[int]]]:
+    """Places of steps in groups of at most so many rows together, or of one step; and the rows of each step."""
+    start = stop = 0
+    rows: list[int] = []
+    for n in steps.rows:
+        if rows and stop + n - start > most:
+            yield slice(start, stop), rows
+            start, rows = stop, []
+        rows.append(n)
+        stop += n
+    if rows:
+        yield slice(start, stop), rows
 
 
 class LSTM(Function):
@@ -250,7 +224,7 @@ class LSTM(Function):
         cells = c0.shape[1]
         kept = Kept(x, *(x.new_empty(len(x), cells) for _ in range(3)))
         clips = (cell_clip, projection_clip)
-        out, h, c = lstm(x, steps, h0, c0, *plain_products(w, u, b, p), *clips, kept)
+        out, h, c = lstm(x, steps, h0, c0, PlainWeights(w, u, b, p), *clips, kept)
         ctx.steps, ctx.clips = steps, clips
         ctx.save_for_backward(x, h0, c0, w, u, p, kept.gates, kept.memory, kept.squashed, kept.inner, out)
         return out, h, c
