@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -169,17 +169,3 @@ def _renumber(path: Path, order: NDArray[np.int64]) -> None:
     for at in range(0, len(ids), AT_ONCE):
         ids[at : at + AT_ONCE] = new[ids[at : at + AT_ONCE]]
     ids.flush()
-
-
-def targets(ids: NDArray[np.integer], words: int, unknown: int) -> NDArray[np.int64]:
-    """Ids as the softmax knows them: a word beyond its vocabulary is `<UNK>`."""
-    return np.where(ids < words, ids, unknown).astype(np.int64)
-
-
-def texts(corpus: Corpus, side: Side) -> Iterator[list[str]]:
-    """The sentences of one side as words again."""
-    words, sentences = corpus.words, corpus.sentences(side)
-    start = 0
-    for end in sentences.ends:
-        yield [words[id] for id in sentences.ids[start:end]]
-        start = int(end)

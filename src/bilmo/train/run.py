@@ -4,7 +4,6 @@ The run is a generator of events; whoever reads them decides what to show. What 
 
     config.json model.safetensors vocab.txt chars.txt README.md   the best model so far, as any other
     train.jsonl                                                    every step and every look at held-out text
-    curve.svg                                                      both, as a picture
     training/                                                      recipe, corpus and checkpoint, to go on from
 
 Knows: everything in train. Blind to: the command line.
