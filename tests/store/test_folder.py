@@ -174,13 +174,14 @@ def test_the_settled_start_is_stored_and_used(tmp_path):
     write_hdf5(tmp_path / "old")
     own.write(settled(layouts.read(tmp_path / "old")), tmp_path / "new")
     made, stored = (bilmo.load(tmp_path / name).layers(SENTENCES) for name in ("old", "new"))
-    assert all(np.array_equal(a, b) for a, b in zip(made, stored, strict=True))
+    # Not to the bit: where weights lie in memory decides how a product is rounded.
+    assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(made, stored, strict=True))
     bundle = layouts.read(tmp_path / "new")
     other = {d: [tuple(s + 0.25 for s in layer) for layer in stack] for d, stack in bundle.start.items()}
     own.write(replace(bundle, start=other), tmp_path / "other")
     changed = bilmo.load(tmp_path / "other").layers(SENTENCES)
     assert not np.allclose(changed[0], stored[0], atol=1e-3)
-    assert np.array_equal(changed[0][0], stored[0][0])  # the word alone has no state
+    assert np.allclose(changed[0][0], stored[0][0], atol=1e-6)  # the word alone has no state
 
 
 def test_the_start_that_is_stored_is_that_of_many_empty_sentences(tmp_path):

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import torch
 
 from bilmo.errors import BilmoError, ConfigError, DamagedFile, UnsafeFile, VocabError
+from bilmo.ids.chars import MARKS as CHARACTER_MARKS
 from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END, UNKNOWN, CharTable
 from bilmo.ids.vocab import MARKS, Vocab
 from bilmo.legacy import archive
@@ -237,8 +238,7 @@ def _char_table(path: Path, embedder: TokenEmbedder, shapes: Mapping[str, Shape]
     # The original puts the id of <eow> at the begin of a word and that of <bow> at its end; the weights know no other.
     swapped = {"<eow>": "<bow>", "<bow>": "<eow>"}
     entries = [swapped.get(entry, entry) for entry in entries]
-    marks = ("<pad>", "<bow>", "<eow>", "<bos>", "<eos>", "<oov>")
-    odd = [entry for entry in entries if len(entry) > 1 and entry not in marks]
+    odd = [entry for entry in entries if len(entry) > 1 and entry not in CHARACTER_MARKS]
     if odd:
         notes.append(f"{path.name}: not single characters, never looked up: {' '.join(odd)}")
         entries = ["" if entry in odd else entry for entry in entries]

@@ -185,12 +185,17 @@ def read_json(path: Path, kind: type[Config]) -> Config:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError) as error:
         raise DamagedFile(f"{path}: is not JSON ({error})") from None
+    return checked(data, kind, str(path))
+
+
+def checked(data: Any, kind: type[Config], where: str) -> Config:
+    """Plain data as a checked dataclass; every mistake in it is named with its place."""
     try:
         return TypeAdapter(kind).validate_python(data)
     except ValidationError as error:
-        raise ConfigError(f"{path}: settings that bilmo cannot use.\n" + "\n".join(_mistakes(error))) from None
+        raise ConfigError(f"{where}: settings that bilmo cannot use.\n" + "\n".join(_mistakes(error))) from None
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
+        raise ConfigError(f"{where}: {error}") from None
 
 
 def _mistakes(error: ValidationError) -> list[str]:

@@ -11,10 +11,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
-
 from bilmo.errors import ConfigError
 from bilmo.net.config import STRICT
+from bilmo.store.folder import checked
 
 VECTORS = "vectors:"
 SHIPPED = ("tiny", "novel", "small", "original")
@@ -147,20 +146,7 @@ def read(name: str, changes: dict[str, Any] | None = None) -> Recipe:
         raise ConfigError(f"recipe {where}: is not TOML ({error})") from None
     for key, value in (changes or {}).items():
         data.setdefault(section_of(key), {})[key] = value
-    return check(data, where)
-
-
-def check(data: Any, where: str) -> Recipe:
-    """Plain data as a recipe; a key that no recipe has is an error."""
-    try:
-        return TypeAdapter(Recipe).validate_python(data)
-    except ValidationError as error:
-        wrong = [f"  {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:12]]
-        raise ConfigError(
-            f"recipe {where}: settings that bilmo does not know or cannot use.\n" + "\n".join(wrong)
-        ) from None
-    except ConfigError as error:
-        raise ConfigError(f"recipe {where}: {error}") from None
+    return checked(data, Recipe, f"recipe {where}")
 
 
 SECTIONS = {"text": TextRecipe, "network": NetworkRecipe, "train": TrainRecipe}
