@@ -77,7 +77,8 @@ def read(path: Path) -> Checkpoint:
     try:
         with safe_open(path, framework="pt") as file:
             progress = Progress(**json.loads(file.metadata()["progress"]))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            # Copied, for where values lie in memory decides how a product is rounded, and a run must go on to the bit.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise DamagedFile(f"{path}: is no checkpoint of a training run ({error})") from None
     optimizer: dict[int, dict[str, Tensor]] = {}
