@@ -1,0 +1,152 @@
+"""What `bilmo embed` was given to embed: files, folders, standard input, typed text; as texts or lists of tokens.
+
+Knows: text files, JSON lines. Blind to: networks, where vectors go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice
+from pathlib import Path
+
+import regex
+
+from bilmo.errors import TextError
+from bilmo.text.files import STDIN, all_lines, files
+from bilmo.text.split import SAMPLE
+
+Item = str | list[str]
+"""A raw text, or the tokens of one sentence."""
+
+FILE_ENDINGS = tuple(".txt .text .md .gz .xz .zst .zip .json .jsonl .csv .tsv .conll .conllu".split())
+JSON_LINES = regex.compile(r"\.(jsonl|ndjson)(\.(gz|xz|zst))?$", regex.IGNORECASE)
+END_MARK = regex.compile(r"[.!?…。！？]$")
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a look through all of the input told."""
+
+    lines: int
+    characters: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Arguments of the command, in their order.
+
+    >>> list(Inputs(("He sat on the bank.",)).items())
+    ['He sat on the bank.']
+    """
+
+    arguments: tuple[str, ...]
+    field: str | None = None
+    """The field of JSON lines that holds the text, or its tokens."""
+    besides: Path | None = None
+    """A file that is no input though it lies in a folder that is: the output of the run before."""
+
+    def items(self) -> Iterator[Item]:
+        """Every line of every input, blank ones too; of standard input only once."""
+        return chain(*self._begun) if self.piped else self._read()
+
+    @property
+    def sample(self) -> list[Item]:
+        """The first lines, for whoever wants to know what the text is like."""
+        return self._begun[0]
+
+    @cached_property
+    def _begun(self) -> tuple[list[Item], Iterator[Item]]:
+        """The first lines and the rest: what was read of a pipe cannot be read again."""
+        rest = self._read()
+        return list(islice(rest, SAMPLE)), rest
+
+    def _read(self) -> Iterator[Item]:
+        for argument in self.arguments:
+            if is_text(argument):
+                yield from argument.removesuffix("\n").split("\n")
+            elif self.field is not None:
+                yield from (item for path in self._files(argument) for item in _fields(path, self.field))
+            else:
+                for path in self._files(argument):
+                    if JSON_LINES.search(path.name):
+                        raise TextError(f"{path}: these are JSON lines; name the field to embed with --field NAME")
+                    yield from all_lines([path])
+
+    def _files(self, argument: str) -> list[Path]:
+        path = Path(argument)
+        if path != STDIN and not path.exists():
+            raise TextError(f"{path}: there is no such file. To embed the word itself, put a space after it: '{path} '")
+        own = self.besides.resolve() if self.besides else None
+        return [file for file in files([path]) if file == STDIN or file.resolve() != own]
+
+    @property
+    def piped(self) -> bool:
+        """Whether standard input is among them, which can be read only once."""
+        return str(STDIN) in self.arguments
+
+    @property
+    def typed(self) -> bool:
+        """Whether all is text on the command line."""
+        return all(map(is_text, self.arguments))
+
+    @cached_property
+    def survey(self) -> Survey:
+        """Read everything once: counted, checked, and told from any other input."""
+        digest = hashlib.blake2b(digest_size=16)
+        lines = characters = 0
+        for item in self.items():
+            text = item if isinstance(item, str) else json.dumps(item)
+            digest.update(b"%d " % len(text) + text.encode("utf-8", "surrogatepass"))
+            lines += 1
+            characters += len(text)
+        return Survey(lines, characters, digest.hexdigest())
+
+
+def is_text(argument: str) -> bool:
+    """Whether an argument is text to embed and not the name of a file.
+
+    It is where no such file exists and it has white space in it, or a full stop or the like at its end, or letters
+    beyond ASCII without a dot or slash; but never where it ends like a file's name.
+
+    >>> is_text("He sat on the bank."), is_text("他坐在河边"), is_text("my file.txt"), is_text("bank")
+    (True, True, False, False)
+    """
+    if not argument.strip():
+        return True
+    if argument == str(STDIN) or argument.lower().endswith(FILE_ENDINGS):
+        return False
+    try:
+        if Path(argument).exists():
+            return False
+    except (OSError, ValueError):  # too long for a name, or with a NUL in it
+        return True
+    foreign = not argument.isascii() and not set(argument) & set("./\\")
+    return bool(argument.split() != [argument] or END_MARK.search(argument) or foreign)
+
+
+def _fields(path: Path, field: str) -> Iterator[Item]:
+    for number, line in enumerate(all_lines([path]), start=1):
+        where = f"{path}, line {number}"
+        if not line.strip():
+            yield ""
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise TextError(f"{where}: is not JSON ({error}); with --field every line is a JSON object") from None
+        if not isinstance(record, dict) or field not in record:
+            held = f"its fields are {', '.join(record)}" if isinstance(record, dict) else "it is no object"
+            raise TextError(f"{where}: has no field {field!r}; {held}")
+        value = record[field]
+        if not isinstance(value, str) and not _is_tokens(value):
+            raise TextError(f"{where}: the field {field!r} holds neither a text nor a list of tokens: {value!r:.60}")
+        yield value
+
+
+def _is_tokens(value: object) -> bool:
+    return isinstance(value, Sequence) and all(isinstance(token, str) for token in value)
