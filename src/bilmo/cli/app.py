@@ -10,7 +10,7 @@ import sys
 import typer
 
 from bilmo import __version__
-from bilmo.cli import convert, embed, evaluate, info, similar, train
+from bilmo.cli import convert, embed, evaluate, fit, info, predict, score, similar, train
 from bilmo.errors import BilmoError
 
 INTERRUPTED = 130
@@ -29,6 +29,9 @@ app.command()(embed.embed)
 app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(similar.similar)
+app.command()(fit.fit)
+app.command()(predict.predict)
+app.command()(score.score)
 
 
 def _version(wanted: bool) -> None:

@@ -1,0 +1,75 @@
+"""`bilmo predict`: answers of a saved task."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from bilmo.cli.fit import Form
+
+if TYPE_CHECKING:
+    from bilmo.tasks.examples import Shape
+    from bilmo.tasks.task import Task
+
+AT_ONCE = 256
+"""Texts answered at a time."""
+
+Saved = Annotated[Path, typer.Argument(help="A folder that `bilmo fit` made.")]
+Moved = Annotated[Path | None, typer.Option(help="Where the biLM is now, if not where it was.")]
+
+
+def predict(
+    saved: Saved,
+    input: Annotated[
+        Path, typer.Argument(help="Texts or sentences, a line each; CSV, JSONL, CoNLL; - for standard input.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The file to write; else standard output.")
+    ] = None,
+    to: Annotated[
+        str,
+        typer.Option(help="jsonl, conll or table (with tabs); else by the name of the file, or what the task likes."),
+    ] = "auto",
+    probabilities: Annotated[bool, typer.Option("--probabilities", help="Also how likely the answers are.")] = False,
+    model: Moved = None,
+    form: Form = "auto",
+) -> None:
+    """Label texts, or tag sentences, with a saved task; labels that stand in the input are not looked at."""
+    from bilmo.cli import show
+    from bilmo.store.beside import new_file
+    from bilmo.tasks import examples
+    from bilmo.tasks.folder import load
+
+    task = load(saved, elmo=model)
+    shape = examples.shape_of(task.name, output, to)
+    questions = examples.read_questions(task.name, input, form=form)
+    count = 0
+    with ExitStack() as stack:
+        file: TextIO = sys.stdout
+        if output:
+            partial = stack.enter_context(new_file(output))
+            file = stack.enter_context(partial.open("w", encoding="utf-8", newline="\n"))
+        first = examples.heading(task, shape, probabilities=probabilities)
+        if first is not None:
+            print(first, file=file)
+        counted = stack.enter_context(show.progress("texts"))
+        for some, lines in _groups(task, counted(questions), shape, probabilities):
+            file.writelines(f"{line}\n" for line in lines)
+            count += some
+    if output:
+        print(f"{output}: {count:,} answered")
+
+
+def _groups(
+    task: Task, questions: Iterator[Any], shape: Shape, probabilities: bool
+) -> Iterator[tuple[int, Iterator[str]]]:
+    from bilmo.tasks.examples import answered
+
+    while some := list(islice(questions, AT_ONCE)):
+        yield len(some), answered(task, some, shape, probabilities=probabilities)

@@ -1,0 +1,65 @@
+"""The biLM that a task stands on: which one it is, and one that is trained along with the task.
+
+Knows: Bundle, the network. Blind to: files, heads, data.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+import torch
+from torch import Tensor, nn
+
+from bilmo.embed.embedder import settled
+from bilmo.ids.batch import Batch, Sentence
+from bilmo.net.bilm import State, spread
+from bilmo.net.layers import Layers
+from bilmo.store.bundle import Bundle
+
+
+def identity(bundle: Bundle) -> str:
+    """A SHA-256 of what gives a model its layers, the same whatever layout it lies in; the softmax is no part of it."""
+    hashed = hashlib.sha256(json.dumps(asdict(bundle.config), sort_keys=True).encode())
+    for name in sorted(bundle.weights):
+        if not name.startswith("softmax."):
+            hashed.update(name.encode())
+            hashed.update(bundle.weights[name].detach().float().contiguous().numpy().tobytes())
+    spelling = [*(bundle.chars.lines() if bundle.chars else ()), "", *_words(bundle)]
+    hashed.update("\n".join(spelling).encode("utf-8", "surrogatepass"))
+    return hashed.hexdigest()
+
+
+def _words(bundle: Bundle) -> Sequence[str]:
+    return bundle.vocab.words if bundle.vocab and bundle.config.words.table else ()
+
+
+class Tuned(nn.Module):
+    """A copy of the network that learns with the task; every sentence starts from the model's settled state."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        super().__init__()
+        self.bundle = settled(bundle)
+        self.network = copy.deepcopy(bundle.network()).train()
+        self.indexer = bundle.indexer()
+        assert self.bundle.start is not None
+        self._start: State = self.bundle.start
+
+    def batch(self, sentences: Sequence[Sentence]) -> Batch:
+        """Sentences as the network wants them."""
+        return self.indexer.batch(sentences)
+
+    def forward(self, batch: Batch) -> Layers:
+        """A batch to its layers, boundaries left out."""
+        layers, _ = self.network(batch, spread(self._start, len(batch.lengths)))
+        inside: Layers = layers.inside()
+        return inside
+
+    def learned(self) -> Bundle:
+        """The model with the weights that it has now; its start is settled anew, and a softmax would no longer fit."""
+        weights: dict[str, Tensor] = {name: value.detach().clone() for name, value in self.network.state_dict().items()}
+        with torch.no_grad():
+            return settled(replace(self.bundle, weights=weights, start=None, layout="tuned with a task", card=""))

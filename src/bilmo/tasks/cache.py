@@ -1,0 +1,168 @@
+"""Layers of a data set, computed once: float16 on disk, mapped into memory, shared by every run over the same text.
+
+A file is named by the model and the sentences in it. It is written beside and then renamed, so that a run sees a
+whole file or none; a lock lets two runs that need the same layers compute them once. When the folder grows beyond
+its bound, the files that were not used for longest go first; a run that has one of them mapped keeps it.
+
+Knows: Embedder, numpy, the file system. Blind to: tasks, tensors.
+"""
+
+# N tokens of all sentences, T tokens of one, L layers, W width of a vector
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from filelock import FileLock
+from numpy.typing import NDArray
+
+from bilmo.embed.embedder import Embedder
+from bilmo.errors import ConfigError, OutputError, WeightsError
+from bilmo.ids.batch import Sentence
+from bilmo.store.beside import new_file
+from bilmo.tasks.bilm import identity
+
+Half = NDArray[np.float16]
+AT_ONCE = 8192
+"""Tokens, about, whose layers are computed in one call."""
+MOST_GB = 20.0
+
+
+def default_folder() -> Path:
+    """BILMO_CACHE, or the user's folder for such files."""
+    given = os.environ.get("BILMO_CACHE")
+    if given:
+        return Path(given) / "layers"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bilmo" / "layers"
+
+
+def _most_bytes() -> float:
+    given = os.environ.get("BILMO_CACHE_GB", str(MOST_GB))
+    try:
+        return float(given) * 1e9
+    except ValueError:
+        raise ConfigError(f"BILMO_CACHE_GB is {given!r}; needed is a number of gigabytes") from None
+
+
+class LayerStore:
+    """Layers of sentences: looked up where they were kept, computed where not.
+
+    Both ways they are rounded to float16, so that a task gives the same answers with kept layers and without.
+    """
+
+    def __init__(self, elmo: Embedder, folder: Path | None = None) -> None:
+        self.elmo = elmo
+        self.model = identity(elmo.bundle)
+        self._folder = folder or default_folder()
+        self._kept: dict[tuple[str, ...], Half] = {}
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(L+1, W) of a token."""
+        return self.elmo.config.layers + 1, self.elmo.config.vector_width
+
+    def layers(self, sentences: Sequence[Sentence]) -> list[Half]:
+        """For each sentence (T, L+1, W)."""
+        found = [self._kept.get(tuple(sentence)) for sentence in sentences]
+        missing = [k for k, values in enumerate(found) if values is None]
+        computed = dict(zip(missing, self._compute([sentences[k] for k in missing]), strict=True))
+        return [computed[k] if values is None else values for k, values in enumerate(found)]
+
+    def _compute(self, sentences: Sequence[Sentence]) -> list[Half]:
+        with np.errstate(over="ignore"):  # told below
+            halves = [values.transpose(1, 0, 2).astype(np.float16) for values in self.elmo.layers(sentences)]
+        if not all(np.isfinite(values).all() for values in halves):
+            raise WeightsError("this model gives values that float16 cannot hold, or that are no numbers at all")
+        return halves
+
+    def keep(self, sentences: Sequence[Sentence]) -> Iterator[tuple[int, int]]:
+        """Compute the layers of a data set, or find them on disk; tells (done, all) as it goes."""
+        distinct = list(dict.fromkeys(tuple(sentence) for sentence in sentences))
+        tokens = sum(map(len, distinct))
+        if not tokens:
+            return
+        depth, width = self.shape
+        text = json.dumps([self.model, self.elmo.start, distinct])
+        path = self._folder / f"{hashlib.sha256(text.encode()).hexdigest()[:40]}.npy"
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with FileLock(path.with_suffix(".lock")):
+                values = _opened(path, (tokens, depth, width))
+                if values is None:
+                    _make_room(self._folder, tokens * depth * width * 2)
+                    yield from self._write(path, distinct, tokens)
+                    values = _opened(path, (tokens, depth, width))
+        except OSError as error:
+            raise OutputError(f"{self._folder}: layers cannot be kept there ({error.strerror or error})") from None
+        assert values is not None
+        at = 0
+        for sentence in distinct:
+            self._kept[sentence] = values[at : at + len(sentence)]
+            at += len(sentence)
+
+    def _write(self, path: Path, sentences: list[tuple[str, ...]], tokens: int) -> Iterator[tuple[int, int]]:
+        with new_file(path) as partial:
+            values = np.lib.format.open_memmap(partial, mode="w+", dtype=np.float16, shape=(tokens, *self.shape))
+            at = done = 0
+            for some in _groups(sentences):
+                for one in self._compute(some):
+                    values[at : at + len(one)] = one
+                    at += len(one)
+                done += len(some)
+                yield done, len(sentences)
+            values.flush()
+
+
+def _groups(sentences: list[tuple[str, ...]]) -> Iterator[list[tuple[str, ...]]]:
+    group: list[tuple[str, ...]] = []
+    tokens = 0
+    for sentence in sentences:
+        if group and tokens + len(sentence) > AT_ONCE:
+            yield group
+            group, tokens = [], 0
+        group.append(sentence)
+        tokens += len(sentence)
+    if group:
+        yield group
+
+
+def _opened(path: Path, shape: tuple[int, ...]) -> Half | None:
+    """A file that was kept before; None where there is none, or one that is not what its name says."""
+    try:
+        values = np.load(path, mmap_mode="r")
+        os.utime(path)  # used now: the last to go
+    except (OSError, ValueError, EOFError):
+        return None
+    return np.asarray(values) if values.shape == shape and values.dtype == np.float16 else None
+
+
+def _make_room(folder: Path, needed: int) -> None:
+    """Remove what was not used for longest, until the rest and the new file are within the bound."""
+    most = _most_bytes()
+    if needed > most:
+        raise ConfigError(
+            f"the layers of this data set need {needed / 1e9:.1f} GB, and {folder} may grow to {most / 1e9:.1f} GB. "
+            "Set BILMO_CACHE_GB to more, or use fewer examples."
+        )
+    kept = []
+    for file in folder.glob("*.npy"):
+        try:
+            kept.append((file.stat().st_mtime, file.stat().st_size, file))
+        except FileNotFoundError:  # another run was faster
+            continue
+    total = sum(size for _, size, _ in kept)
+    for _, size, file in sorted(kept):
+        if total + needed <= most:
+            break
+        try:
+            file.unlink()
+        except FileNotFoundError:
+            pass
+        except PermissionError:  # another run has it mapped, on a system that minds
+            continue
+        total -= size

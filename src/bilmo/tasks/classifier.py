@@ -1,0 +1,105 @@
+"""A label for a text.
+
+Knows: Task, the head for texts, how raw text is split. Blind to: files, the command line.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from bilmo.errors import TextError
+from bilmo.ids.batch import Sentence, listed
+from bilmo.tasks.feed import Text, TextBatch
+from bilmo.tasks.heads import TextHead
+from bilmo.tasks.inputs import WayIn
+from bilmo.tasks.measure import Score, by_label
+from bilmo.tasks.settings import Settings
+from bilmo.tasks.task import Task
+from bilmo.text.split import detect, splitter
+
+
+class Classifier(Task):
+    """Learns labels of texts, and gives them to others.
+
+    >>> Classifier(elmo, vectors="glove.txt").fit(texts, labels).predict(texts)        # doctest: +SKIP
+
+    A text is a string, which is split into sentences and words, or a list of words.
+    """
+
+    name = "classify"
+    labels_: list[str]
+    lang_: str
+    """How strings are split."""
+
+    def _learn_forms(self, raw: Sequence[Any], answers: Sequence[Any], settings: Settings) -> list[str]:
+        strings = [text for text in raw if isinstance(text, str)]
+        self.lang_ = settings.lang
+        if settings.lang == "auto":
+            self.lang_ = detect(line for text in strings for line in text.split("\n")) if strings else "spaces"
+        splitter(self.lang_)  # must be known
+        wrong = next((answer for answer in answers if not isinstance(answer, str)), None)
+        if wrong is not None:
+            raise TextError(f"a label is {wrong!r} ({type(wrong).__name__}); labels are strings")
+        self.labels_ = sorted(set(answers))
+        if len(self.labels_) < 2:
+            raise TextError(f"every example has the label {self.labels_[0]!r}; there is nothing to learn")
+        return []
+
+    def _texts(self, raw: Sequence[Any]) -> list[Text]:
+        split = splitter(self.lang_)
+        tokens = iter(listed([text for text in raw if not isinstance(text, str)]))
+        found: list[Text] = []
+        for text in raw:
+            if isinstance(text, str):
+                sentences: list[Sentence] = [sentence for line in text.split("\n") for sentence in split(line)]
+            else:
+                sentences = [next(tokens)]
+            found.append([sentence for sentence in sentences if sentence])
+        return found
+
+    def _counted(self, answers: Sequence[Any]) -> dict[str, int]:
+        return dict(sorted(Counter(answers).items()))
+
+    def _known(self) -> set[str]:
+        return set(self.labels_)
+
+    def _head(self, way_in: WayIn, settings: Settings) -> nn.Module:
+        return TextHead(way_in, len(self.labels_), settings)
+
+    def _scores(self, batch: TextBatch) -> Tensor:
+        scores: Tensor = self.network_["head"](self.network_["way_in"](batch))
+        return scores  # (B, K)
+
+    def _loss(self, batch: TextBatch, answers: Sequence[Any]) -> Tensor:
+        numbers = {label: k for k, label in enumerate(self.labels_)}
+        return F.cross_entropy(self._scores(batch), torch.tensor([numbers[answer] for answer in answers]))
+
+    def _answer(self, batch: TextBatch) -> list[str]:
+        return [self.labels_[k] for k in self._scores(batch).argmax(dim=1).tolist()]
+
+    def _likely(self, batch: TextBatch) -> list[list[float]]:
+        found: list[list[float]] = torch.softmax(self._scores(batch), dim=1).tolist()
+        return found
+
+    def predict_proba(self, texts: Sequence[Any]) -> NDArray[np.float64]:
+        """(texts, labels): how likely each label is, in the order of `labels_`."""
+        return np.array(super().predict_proba(texts), dtype=np.float64).reshape(len(texts), len(self.labels_))
+
+    def measure(self, true: Sequence[Any], answers: Sequence[Any]) -> Score:
+        """Accuracy; precision, recall and F1 by label; a confusion table."""
+        return by_label(true, answers)
+
+    def facts(self) -> dict[str, Any]:
+        """Labels, and how text is split."""
+        return {"labels": self.labels_, "lang": self.lang_}
+
+    def _set_facts(self, facts: dict[str, Any]) -> None:
+        self.labels_, self.lang_ = list(facts["labels"]), str(facts["lang"])

@@ -1,0 +1,51 @@
+"""Word vectors of a task's own: from a file, or trained from scratch.
+
+Knows: vectors files, Vocab. Blind to: heads, data files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bilmo.ids.batch import Sentence
+from bilmo.ids.vocab import Vocab
+from bilmo.net.config import TableConfig
+from bilmo.store import vectors as files
+from bilmo.store.vectors import Vectors
+
+SCRATCH = "scratch"
+MOST = 400_000
+"""Words that are taken from a file; files begin with the most frequent ones."""
+RARE = 2
+"""From scratch, words that are rarer teach the vector of unknown words."""
+
+
+@dataclass(frozen=True)
+class TaskWords:
+    """A vocabulary, and a vector for each of its words where they are given."""
+
+    vocab: Vocab
+    width: int
+    lower: bool
+    values: NDArray[np.float32] | None
+    """(words, width); None where they are trained."""
+
+    @property
+    def table(self) -> TableConfig:
+        """The shape of the table; given vectors stay as they came, but for those of the marks."""
+        given = self.values is not None
+        return TableConfig(rows=len(self.vocab), width=self.width, given=given, tuned=not given, lower=self.lower)
+
+
+def words_of(source: Vectors | Path | str, sentences: Iterable[Sentence], width: int) -> TaskWords:
+    """Word vectors from a file or in memory, or a vocabulary to train them for."""
+    if source == SCRATCH:
+        return TaskWords(Vocab.count(sentences, min_count=RARE), width, lower=False, values=None)
+    given = source if isinstance(source, Vectors) else files.read(Path(source), most=MOST)
+    vocab, values = given.table()
+    return TaskWords(vocab, values.shape[1], given.lower, values)
