@@ -4,8 +4,8 @@ import torch
 
 import bilmo.embed.words
 from bilmo.embed.embedder import Embedder
-from bilmo.embed.workers import side_by_side
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
+from bilmo.net.workers import side_by_side
 from bilmo.store.bundle import Bundle
 
 TEXT = [["the", "cat", "saw", "the", "dog"], [], ["字"], ["the"] * 9, ["a", "b", "c", "d", "e", "f", "g"]]

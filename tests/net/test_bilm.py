@@ -387,9 +387,23 @@ def test_dropout_acts_on_what_a_layer_reads_and_its_skip_connection_sees_what_is
 
     masks = [torch.tensor([1.0, 0, 1, 0, 1, 1]), torch.tensor([0.0, 1, 1, 0, 1, 0])]
     calls = iter(masks)
-    monkeypatch.setattr(torch.nn.functional, "dropout", lambda value, share, training: value * next(calls))
+    monkeypatch.setattr(bilm, "drop", lambda value, random: value * next(calls))
     outputs, _ = bilm.train().stack("ahead", x, rows, state)
     first, _ = bilm.cells("ahead")[0](x * masks[0], rows.steps, state[0])
     second, _ = bilm.cells("ahead")[1](first * masks[1], rows.steps, state[1])
     assert torch.allclose(outputs[1], first)
     assert torch.allclose(outputs[2], second + first * masks[1])
+
+
+def test_dropout_keeps_the_expected_value_and_draws_from_its_own_generator():
+    config = BiLMConfig(
+        words=WordsConfig(table=TableConfig(rows=4, width=6)), cell=CellConfig(cells=12), width=6, layers=1
+    )
+    bilm = BiLM(config)
+    bilm.dropout = 0.3
+    x = torch.ones(20_000)
+    first, again = (bilm.drop(x, torch.Generator().manual_seed(5)) for _ in range(2))
+    assert torch.equal(first, again)
+    assert first.unique().tolist() == pytest.approx([0, 1 / 0.7])
+    assert first.mean().item() == pytest.approx(1, abs=0.02)
+    assert bilm.eval().drop(x) is x

@@ -8,12 +8,13 @@ Knows: Bundle, layouts, the network. Blind to: files of vectors, tasks, the comm
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, cast, get_args, overload
 
 import numpy as np
 import torch
@@ -21,56 +22,88 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bilmo.embed.module import ElmoModule
+from bilmo.embed.texts import Embedded, Floats, check, finished, gathered, splitting
 from bilmo.embed.words import WordCache
-from bilmo.embed.workers import side_by_side
-from bilmo.errors import ConfigError, NoSoftmax
+from bilmo.errors import ConfigError, NoSoftmax, TextError
 from bilmo.ids.batch import Key, Sentence, by_length, listed
 from bilmo.ids.chars import Ids
 from bilmo.legacy import cached, layouts
 from bilmo.net.bilm import Rows, State, settle, spread
-from bilmo.net.config import Direction
+from bilmo.net.config import Direction, Precision
 from bilmo.net.layers import Layers
 from bilmo.net.mix import How, Mix, Norm
+from bilmo.net.workers import side_by_side
 from bilmo.store.bundle import Bundle
 
 Start = Literal["settled", "zero", "carry"]
 All = Literal["all"]
+Pool = Literal["none", "mean", "max"]
+DType = Literal["float32", "float16"]
 Vectors = NDArray[np.float32]
 
 BATCH_TOKENS = 2048
 """Tokens of a batch, boundaries included; how sentences are grouped never changes a vector."""
 
 
-def load(path: str | PathLike[str], *, start: Start = "settled", cache: str | PathLike[str] | None = None) -> Embedder:
+STREAM_BATCHES = 8
+"""A stream is embedded in pieces of so many batches, among which sentences of like length go together."""
+
+
+def load(
+    path: str | PathLike[str],
+    *,
+    start: Start = "settled",
+    split: str = "auto",
+    batch_tokens: int | None = None,
+    precision: Precision = "float32",
+    cache: str | PathLike[str] | None = None,
+) -> Embedder:
     """Load a model: our folder or any old layout, as a folder, a zip or the weights file itself.
 
     start: what every sentence starts from. "settled" is one state, the same for all, so that a sentence always
         has the same vectors; "zero" is no memory at all; "carry" goes on where the call before ended, row by row,
         as the old systems do.
+    split: how raw text becomes tokens: "spaces" (it is split already), "en", "west", "zh", or "auto", which looks.
+    batch_tokens: how many tokens are computed at once, at most; more need more memory, and change no vector.
+    precision: "int8" multiplies in eight bits, for about half the time; its vectors are close to those of "float32",
+        not equal.
     cache: vectors that an old system computed beforehand for the words of a vocabulary (HDF5 with the dataset
         `embedding`, vocab.txt beside it); other words still come from the model's own word encoder.
     """
     bundle = layouts.read(Path(path))
     known = cached.read(Path(cache), bundle.config.width) if cache is not None else None
-    return Embedder(bundle, start=start, known=known)
+    return Embedder(bundle, start=start, split=split, batch_tokens=batch_tokens, precision=precision, known=known)
 
 
 class Embedder:
     """A model that embeds. Only a carried state is remembered between calls, and only when asked for."""
 
     def __init__(
-        self, bundle: Bundle, *, start: Start = "settled", known: tuple[list[str], Vectors] | None = None
+        self,
+        bundle: Bundle,
+        *,
+        start: Start = "settled",
+        split: str = "auto",
+        batch_tokens: int | None = None,
+        precision: Precision = "float32",
+        known: tuple[list[str], Vectors] | None = None,
     ) -> None:
         """`known`: words whose vectors were computed beforehand, and those vectors."""
         if start not in get_args(Start):
             raise ConfigError(f"start is {start!r}; known are {', '.join(get_args(Start))}")
+        if precision not in get_args(Precision):
+            raise ConfigError(f"precision is {precision!r}; known are {', '.join(get_args(Precision))}")
+        if batch_tokens is not None and batch_tokens < 1:
+            raise ConfigError(f"batch_tokens is {batch_tokens}; a batch has at least one token")
         bundle = settled(bundle) if start == "settled" else bundle
         self.bundle = bundle
         self.config = bundle.config
         self.start = start
+        self.split = splitting(split, bundle.vocab)
+        self._batch_tokens = batch_tokens
         self._indexer = bundle.indexer()
         self._network = bundle.network()
-        self._network.prepare()
+        self._network.prepare(precision)
         self._softmax = bundle.softmax()
         self._carried: State | None = None
         self._words = WordCache(self._network.words, self._indexer, bundle.config.width)
@@ -84,35 +117,143 @@ class Embedder:
 
         With start="carry" the call is one batch, and sentence k goes on where sentence k of the last call ended.
         """
-        return self._layers(sentences, upto=None)
+        return self._vectors(listed(sentences), None)
 
-    def _layers(self, sentences: Iterable[Sentence], upto: int | None) -> list[Vectors]:
-        """The same up to some layer."""
-        sentences = listed(sentences)
-        out: list[Vectors] = [np.empty(0, dtype=np.float32)] * len(sentences)
-        for numbers, lengths, values in self._run(sentences, upto):
-            at = 0
-            for k, length in zip(numbers, lengths, strict=True):
-                out[k] = values[:, at + 1 : at + length - 1].numpy().copy()
-                at += length
-        return out
+    @overload
+    def embed(  # type: ignore[overload-overlap]
+        self, texts: str, *, mix: How | All = "mean", pool: Pool = "none", dtype: DType = "float32"
+    ) -> Embedded: ...
+    @overload
+    def embed(  # type: ignore[overload-overlap]
+        self, texts: Iterable[str], *, mix: How | All = "mean", pool: Pool = "none", dtype: DType = "float32"
+    ) -> list[Embedded]: ...
+    @overload
+    def embed(
+        self, texts: Iterable[Sentence], *, mix: How | All = "mean", pool: Pool = "none", dtype: DType = "float32"
+    ) -> list[Floats]: ...
+    def embed(
+        self,
+        texts: str | Iterable[str | Sentence],
+        *,
+        mix: How | All = "mean",
+        pool: Pool = "none",
+        dtype: DType = "float32",
+    ) -> Embedded | list[Embedded] | list[Floats]:
+        """Vectors (tokens, width) of a text, of many texts, or of sentences that are lists of tokens.
 
-    def embed(self, sentences: Iterable[Sentence], *, mix: How | All = "mean") -> list[Vectors]:
-        """For each sentence (tokens, width): its layers mixed, in one of the ways of `bilmo.Mix` that need no training.
+        A string is raw text: it is split, and its tokens come back with the vectors. Where it holds several
+        sentences each is embedded by itself. A list of tokens is taken as it is, and gives its vectors alone.
+        Many give a list, in their order.
 
-        "all" leaves the layers as they are, (L+1, tokens, 2D).
+        mix: one of the ways of `bilmo.Mix` that need no training; "all" leaves the layers, (L+1, tokens, 2D).
+        pool: "mean" or "max" over the tokens gives one vector a text; zeros where it has no tokens.
+        dtype: "float16" needs half the room and is right to three digits.
         """
-        if mix == "all":
-            return self.layers(sentences)
+        if isinstance(texts, str):
+            return self.embed([texts], mix=mix, pool=pool, dtype=dtype)[0]
+        items = list(texts)
+        listed([[] if isinstance(item, str) else item for item in items])  # to name what is neither text nor tokens
+        rows = [self.sentences(item) for item in items]
+        return _with_tokens(items, rows, self.embed_rows(rows, mix=mix, pool=pool, dtype=dtype))
+
+    @overload
+    def embed_stream(  # type: ignore[overload-overlap]
+        self, texts: Iterable[str], *, mix: How | All = "mean", pool: Pool = "none", dtype: DType = "float32"
+    ) -> Iterator[Embedded]: ...
+    @overload
+    def embed_stream(
+        self, texts: Iterable[Sentence], *, mix: How | All = "mean", pool: Pool = "none", dtype: DType = "float32"
+    ) -> Iterator[Floats]: ...
+    def embed_stream(
+        self,
+        texts: Iterable[str | Sentence],
+        *,
+        mix: How | All = "mean",
+        pool: Pool = "none",
+        dtype: DType = "float32",
+    ) -> Iterator[Embedded] | Iterator[Floats]:
+        """The same as `embed`, one by one, for any number of texts: only a few batches are held at a time.
+
+        With start="carry" each goes on where the one before ended.
+        """
+        check(pool, dtype)
+        if isinstance(texts, str):
+            raise TextError("a stream is of many texts; found one string. Use embed for a single one.")
+        return self._stream(texts, mix, pool, dtype)
+
+    def _stream(self, texts: Iterable[str | Sentence], mix: How | All, pool: Pool, dtype: DType) -> Iterator[Any]:
+        for items, rows in gathered(((item, self.sentences(item)) for item in texts), self.at_once):
+            yield from _with_tokens(items, rows, self.embed_rows(rows, mix=mix, pool=pool, dtype=dtype))
+
+    @property
+    def at_once(self) -> int:
+        """Tokens of a stream that are embedded together; a carried state goes from text to text."""
+        return 0 if self.start == "carry" else STREAM_BATCHES * self.batch_tokens
+
+    @property
+    def batch_tokens(self) -> int:
+        """Tokens computed at once, at most."""
+        return self._batch_tokens or BATCH_TOKENS
+
+    def sentences(self, item: str | Sentence) -> list[Sentence]:
+        """The sentences of a text; a list of tokens is one."""
+        return list(self.split(item)) if isinstance(item, str) else listed([item])
+
+    def embed_rows(
+        self,
+        rows: Sequence[Sequence[Sentence]],
+        *,
+        mix: How | All = "mean",
+        pool: Pool = "none",
+        dtype: DType = "float32",
+    ) -> list[Floats]:
+        """For texts that are split into sentences already: the vectors of each text, as `embed` gives them.
+
+        With start="carry" a text is one sentence, however many it holds: a text goes on from its own last call.
+        """
+        check(pool, dtype)
         if mix == "weighted":
             raise ConfigError(
                 "a weighted mix is learned with a task: use module(), or mix='mean', which it starts from"
             )
-        mixed = self._mix(mix)
-        top = max(mixed.chosen)
-        above = ((0, self.config.layers - top), (0, 0), (0, 0))  # layers that the mix does not look at
-        with torch.inference_mode():
-            return [mixed(one_sentence(np.pad(values, above)))[0].numpy() for values in self._layers(sentences, top)]
+        if self.start == "carry":
+            rows = [[list(chain.from_iterable(row))] for row in rows]
+        mixed = None if mix == "all" else self._mix(mix)
+        vectors = iter(self._vectors([sentence for row in rows for sentence in row], mixed))
+        return [finished([next(vectors) for _ in row], pool, dtype) for row in rows]
+
+    def _vectors(self, sentences: Sequence[Sentence], mixed: Mix | None) -> list[Floats]:
+        """For each sentence its layers (L+1, tokens, 2D), or these mixed; layers that the mix leaves out are spared."""
+        out: list[Floats] = [np.empty(0, dtype=np.float32)] * len(sentences)
+        upto = max(mixed.chosen) if mixed else None
+        for numbers, lengths, values in self._run(sentences, upto):
+            if mixed is not None:
+                values = _mixed(values, mixed)
+            at = 0
+            for k, length in zip(numbers, lengths, strict=True):
+                inside = values[..., at + 1 : at + length - 1, :].numpy()
+                out[k] = inside if len(numbers) == 1 else inside.copy()  # a copy, to let go of the others
+                at += length
+        return out
+
+    def carried(self) -> dict[str, Vectors]:
+        """The state that the next call goes on from, by name; empty where nothing is carried."""
+        return {
+            f"{direction}.{number}.{part}": value.numpy()
+            for direction, stack in (self._carried or {}).items()
+            for number, layer in enumerate(stack)
+            for part, value in enumerate(layer)
+        }
+
+    def carry_on(self, carried: Mapping[str, Vectors]) -> None:
+        """Go on from a state that `carried` gave."""
+        self.reset()
+        for name, value in carried.items():  # in the order they were given: layer by layer, part by part
+            direction, number, part = name.split(".")
+            self._carried = self._carried or {}
+            stack = self._carried.setdefault(cast("Direction", direction), [])
+            stack += [()] * (int(number) - len(stack) + 1)
+            stack[int(number)] = (*stack[int(number)][: int(part)], torch.from_numpy(value))
 
     def log_probs(self, sentences: Iterable[Sentence]) -> list[Vectors]:
         """For each sentence (2, tokens + 1) natural logs by the full softmax.
@@ -192,7 +333,7 @@ class Embedder:
         if self.start == "carry":
             groups = iter([list(range(len(sentences)))])
         else:
-            groups = by_length([len(s) for s in sentences], BATCH_TOKENS)
+            groups = by_length([len(s) for s in sentences], self.batch_tokens)
         for numbers in groups:
             keys, (ahead, behind, lengths) = self._indexer.places([sentences[k] for k in numbers])
             with torch.inference_mode():
@@ -248,9 +389,23 @@ def settled(bundle: Bundle) -> Bundle:
     return replace(bundle, start=settle(bundle.network(), bundle.indexer().batch([[]])))
 
 
-def one_sentence(values: Vectors) -> Layers:
-    """Layers of a single sentence (L+1, tokens, 2D) as a batch of one."""
-    return Layers(torch.from_numpy(values)[:, None], torch.ones(1, values.shape[1], dtype=torch.bool))
+def _mixed(values: Tensor, mix: Mix) -> Tensor:
+    """Layers (up to the highest that the mix looks at, N, 2D) to (N, width)."""
+    unseen = values.new_zeros(mix.layers + 1 - len(values), 1, 1).expand(-1, *values.shape[1:])
+    layers = torch.cat([values, unseen]) if len(unseen) else values
+    with torch.inference_mode():
+        mixed: Tensor = mix(Layers(layers[:, None], torch.ones(1, values.shape[1], dtype=torch.bool)))
+    return mixed[0]
+
+
+def _with_tokens(
+    items: Sequence[str | Sentence], rows: Sequence[Sequence[Sentence]], vectors: Sequence[Floats]
+) -> list[Any]:
+    """Tokens go with the vectors of a text that was split here."""
+    return [
+        Embedded(list(chain.from_iterable(row)), found) if isinstance(item, str) else found
+        for item, row, found in zip(items, rows, vectors, strict=True)
+    ]
 
 
 def _rows_replaced(state: State, by: State) -> State:

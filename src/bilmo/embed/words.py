@@ -11,12 +11,14 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from bilmo.embed.workers import side_by_side
 from bilmo.ids.batch import Indexer, Key
 from bilmo.net.words import WordEncoder
+from bilmo.net.workers import side_by_side
 
 CACHE = 1 << 26
 """Bytes of vectors that are kept."""
+FEW = 32
+"""Words up to which the encoder itself does better with all threads than two halves of the words with some each."""
 AT_ONCE = 512
 """Words encoded at a time, those of like length together."""
 
@@ -61,5 +63,6 @@ class WordCache:
                 rows = torch.tensor([first + n for n in some])
                 self._table[rows] = self._encoder(self._indexer.words([keys[n] for n in some]))
 
-        side_by_side([partial(encode, part) for part in (order[::2], order[1::2]) if part])
+        parts = [order] if len(keys) <= FEW else [order[::2], order[1::2]]
+        side_by_side([partial(encode, part) for part in parts])
         self._rows |= {key: first + n for n, key in enumerate(keys)}

@@ -17,10 +17,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from bilmo.errors import ConfigError
 from bilmo.ids.batch import Batch
 from bilmo.ids.chars import Ids
 from bilmo.net.cells import Cell, LayerState
-from bilmo.net.config import BiLMConfig, Direction
+from bilmo.net.config import BiLMConfig, Direction, Precision
+from bilmo.net.int8 import need_int8
 from bilmo.net.layers import Layers
 from bilmo.net.recurrence import Steps
 from bilmo.net.words import CharCNN, WordEncoder, WordTable
@@ -97,30 +99,49 @@ class BiLM(nn.Module):
         values = torch.cat(halves, dim=-1)  # (L+1, B, T, 2D)
         return Layers(values, torch.from_numpy(rows.mask).to(words.device)), after
 
-    def prepare(self) -> None:
+    def prepare(self, precision: Precision = "float32") -> None:
         """Pack the weights for inference; they must not change any more."""
-        for module in self.modules():
-            if isinstance(module, Cell):
-                module.prepare()
+        if precision == "int8":
+            if self.config.cell.kind != "lstm":
+                raise ConfigError(f"precision int8 is for an LSTM; the cells of this model are {self.config.cell.kind}")
+            need_int8()
+        self.words.prepare(precision)
+        for direction in self.config.directions:
+            for cell in self.cells(direction):
+                cell.prepare(precision)
 
     def stack(
-        self, direction: Direction, x: Tensor, rows: Rows, state: list[LayerState], upto: int | None = None
+        self,
+        direction: Direction,
+        x: Tensor,
+        rows: Rows,
+        state: list[LayerState],
+        upto: int | None = None,
+        random: torch.Generator | None = None,
     ) -> tuple[list[Tensor], list[LayerState]]:
         """One direction over packed words (N, D): outputs of layers 0 to L, each (N, D), and the state after.
 
         `upto`: the last layer that anybody asked for; those above it are not computed.
+        `random`: where dropout is drawn from; a thread of its own needs one of its own.
         """
         order = torch.from_numpy(rows.order).to(x.device)
         back = torch.argsort(order)
         outputs, after = [x], []
         for cell, before in list(zip(self.cells(direction), state, strict=True))[:upto]:
-            into = F.dropout(outputs[-1], self.dropout, self.training)
+            into = self.drop(outputs[-1], random)
             out, last = cell(into, rows.steps, tuple(s.index_select(0, order) for s in before))
             # The sum is what the next layer and the reader see; the recurrence itself never sees it.
             # The word itself is never added to the first layer.
             outputs.append(out + into if self.config.skip and len(outputs) > 1 else out)
             after.append(tuple(s.index_select(0, back) for s in last))
         return outputs, after
+
+    def drop(self, x: Tensor, random: torch.Generator | None = None) -> Tensor:
+        """While training, a share of the values set to 0 and the others made larger for it."""
+        if not self.training or not self.dropout:
+            return x
+        kept = torch.empty_like(x).bernoulli_(1 - self.dropout, generator=random)
+        return x * kept.div_(1 - self.dropout)
 
 
 @dataclass(frozen=True)

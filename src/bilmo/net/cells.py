@@ -1,6 +1,6 @@
 """One recurrent layer of one direction: its parameters, and what one step does with them.
 
-Knows: config, recurrence. Blind to: words, directions, the stack it stands in.
+Knows: config, recurrence, gemm, int8. Blind to: words, directions, the stack it stands in.
 """
 
 # B rows, N all steps of all rows, I input width, D output width, H memory cells
@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from bilmo.net import recurrence
-from bilmo.net.config import CellConfig
+from bilmo.net.config import CellConfig, Precision
 from bilmo.net.gemm import PlainWeights, PreparedWeights
+from bilmo.net.int8 import Int8Weights
 from bilmo.net.recurrence import Steps
 
 LayerState = tuple[Tensor, ...]
@@ -35,7 +36,7 @@ class Cell(nn.Module):
         self.recur = nn.Parameter(torch.empty(rows, width))
         self.bias = nn.Parameter(torch.empty(rows))
         self.project = nn.Parameter(torch.empty(width, config.cells)) if config.project else None
-        self._prepared: PreparedWeights | None = None
+        self._prepared: PreparedWeights | Int8Weights | None = None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -50,10 +51,11 @@ class Cell(nn.Module):
         if self.project is not None:
             nn.init.xavier_uniform_(self.project)
 
-    def prepare(self) -> None:
+    def prepare(self, precision: Precision = "float32") -> None:
         """Pack the weights of an LSTM for inference; they must not change any more."""
         if self.config.kind == "lstm":
-            self._prepared = PreparedWeights(self.input, self.recur, self._bias(), self.project)
+            weights = (self.input, self.recur, self._bias(), self.project)
+            self._prepared = Int8Weights(*weights) if precision == "int8" else PreparedWeights(*weights)
 
     def _bias(self) -> Tensor:
         """The bias as it is used: the forget gate's is not stored with its constant."""

@@ -11,6 +11,7 @@ from typing import Literal
 from bilmo.errors import ConfigError
 
 Direction = Literal["ahead", "behind"]
+Precision = Literal["float32", "int8"]
 BOTH: tuple[Direction, ...] = ("ahead", "behind")
 
 STRICT = {"extra": "forbid"}

@@ -1,8 +1,9 @@
 """Weights of an LSTM prepared for inference: packed, as fast as this machine's libraries allow.
 
-With `steps`, the only place that knows private operators of torch. Where they are missing, plain products stand in.
+With `steps` and `int8`, the only place that knows private operators of torch. Where they are missing, plain products
+stand in.
 
-Knows: torch. Blind to: steps, layers, words.
+Knows: torch, int8. Blind to: steps, layers, words.
 """
 
 # n rows, I inputs, D outputs of a layer, H cells
@@ -13,6 +14,8 @@ from functools import cache
 
 import torch
 from torch import Tensor
+
+from bilmo.net.int8 import Int8Weights
 
 FEW = 2
 """Rows up to which a product is limited by reading the weights, and a plain matrix is read fastest."""
@@ -67,7 +70,7 @@ class PreparedWeights:
         return (self._turned, False) if self._packed is None or rows <= FEW else (self._packed, True)
 
 
-LstmWeights = PlainWeights | PreparedWeights
+LstmWeights = PlainWeights | PreparedWeights | Int8Weights
 
 
 @cache

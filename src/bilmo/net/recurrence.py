@@ -5,7 +5,7 @@ that are still running, which are always the first ones. Each cell is an autogra
 the activations of all steps, runs the recurrence backwards by hand, and makes every weight gradient with one
 product over all steps.
 
-Knows: torch, steps, gemm. Blind to: parameters, words, directions.
+Knows: torch, steps, gemm, int8. Blind to: parameters, words, directions.
 """
 
 # B rows, N all steps of all rows, I input width, D output width, H memory cells
@@ -24,7 +24,8 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from bilmo.net.gemm import LstmWeights, PlainWeights
-from bilmo.net.steps import compiled
+from bilmo.net.int8 import Int8Weights
+from bilmo.net.steps import compiled, lstm_steps, lstm_steps_back
 
 
 @dataclass(frozen=True)
@@ -174,9 +175,12 @@ def lstm(
     out = x.new_empty(len(x), h0.shape[1])
     h, c = h0, c0.clone()
     fill = [kept.memory, kept.squashed, kept.inner] if kept else []
-    run = compiled()
+    run = compiled(lstm_steps)
     for place, rows in _blocks(steps, len(x) if kept else max(1, BLOCK // (4 * cells))):
         gates = weights.into(x[place])  # all inputs of the block in one product
+        if isinstance(weights, Int8Weights):
+            h = weights.run(gates, rows, h, c, out[place], cell_clip, projection_clip)
+            continue
         recur, packed = weights.recur(rows[0])
         project = weights.project
         h = run(gates, rows, h, c, out[place], recur, packed, project, cell_clip, projection_clip, fill)
@@ -234,28 +238,12 @@ class LSTM(Function):
     def backward(ctx: Any, d_out: Tensor, d_h_last: Tensor, d_c_last: Tensor) -> tuple[Tensor | None, ...]:
         """Gradients of everything that came in; none passes a value that was clipped."""
         x, h0, c0, w, u, p, gates, memory, squashed, inner, out = ctx.saved_tensors
-        cell_clip, projection_clip = ctx.clips
-        cells = c0.shape[1]
-        c_before = ctx.steps.shift(memory, c0)
         d_gates = torch.empty_like(gates)
         d_projected = torch.empty_like(out)  # what reaches the outputs, clipped ones left out
         d_h, d_c = _zeros_if_none(d_h_last, h0), _zeros_if_none(d_c_last, c0)
-        for place, n in reversed(ctx.steps.slices):
-            d = torch.add(d_out[place], d_h[:n], out=d_projected[place])
-            if p is not None and projection_clip is not None:
-                d *= out[place].abs() < projection_clip
-            d_m = d if p is None else d @ p  # (n, H)
-            i, f, o, new = gates[place].split(cells, dim=1)
-            d_now = torch.addcmul(d_c[:n], d_m * o, 1 - squashed[place] ** 2)
-            if cell_clip is not None:
-                d_now *= memory[place].abs() < cell_clip
-            d_i, d_f, d_o, d_new = d_gates[place].split(cells, dim=1)
-            torch.mul(d_now * new, i * (1 - i), out=d_i)
-            torch.mul(d_now * c_before[place], f * (1 - f), out=d_f)
-            torch.mul(d_m * squashed[place], o * (1 - o), out=d_o)
-            torch.mul(d_now * i, 1 - new**2, out=d_new)
-            d_c[:n] = d_now * f
-            torch.mm(d_gates[place], u, out=d_h[:n])
+        kept = (gates, memory, squashed, ctx.steps.shift(memory, c0), out)
+        filled = (d_gates, d_projected)
+        compiled(lstm_steps_back)(list(ctx.steps.rows), d_out, d_h, d_c, *kept, u, p, *ctx.clips, *filled)
         before = ctx.steps.shift(out, h0)
         d_p = None if p is None else d_projected.t() @ inner
         d_w, d_u = d_gates.t() @ x, d_gates.t() @ before

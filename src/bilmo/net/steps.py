@@ -12,9 +12,12 @@ Knows: torch. Blind to: where weights come from and who asks.
 import warnings
 from collections.abc import Callable
 from functools import cache
+from typing import TypeVar
 
 import torch
 from torch import Tensor
+
+Result = TypeVar("Result")
 
 
 def lstm_steps(
@@ -66,13 +69,65 @@ def lstm_steps(
     return h
 
 
+def lstm_steps_back(
+    rows: list[int],
+    d_out: Tensor,
+    d_h: Tensor,
+    d_c: Tensor,
+    gates: Tensor,
+    memory: Tensor,
+    squashed: Tensor,
+    c_before: Tensor,
+    out: Tensor,
+    recur: Tensor,
+    project: Tensor | None,
+    cell_clip: float | None,
+    projection_clip: float | None,
+    d_gates: Tensor,
+    d_projected: Tensor,
+) -> None:
+    """The same steps from the last to the first: what reaches each value, given what reaches the outputs (N, D).
+
+    d_h (B, D) and d_c (B, H) hold what reaches the latest state of each row, and in the end the first. d_gates
+    (N, 4H) and d_projected (N, D) are filled. recur (4H, D), project (D, H). Nothing passes a clipped value.
+    """
+    cells = d_c.size(1)
+    at = gates.size(0)
+    for k in range(len(rows)):
+        n = rows[len(rows) - 1 - k]
+        at -= n
+        d = d_projected[at : at + n]
+        torch.add(d_out[at : at + n], d_h[:n], out=d)
+        if project is None:
+            d_m = d
+        else:
+            if projection_clip is not None:
+                d.copy_(torch.ops.aten.hardtanh_backward(d, out[at : at + n], -projection_clip, projection_clip))
+            d_m = torch.mm(d, project)  # (n, H)
+        gate, d_gate = gates[at : at + n], d_gates[at : at + n]
+        i, f = gate[:, :cells], gate[:, cells : 2 * cells]
+        o, new = gate[:, 2 * cells : 3 * cells], gate[:, 3 * cells :]
+        tanh_c = squashed[at : at + n]
+        d_now = torch.ops.aten.tanh_backward(d_m * o, tanh_c).add_(d_c[:n])
+        if cell_clip is not None:
+            d_now = torch.ops.aten.hardtanh_backward(d_now, memory[at : at + n], -cell_clip, cell_clip)
+        torch.mul(d_now, new, out=d_gate[:, :cells])
+        torch.mul(d_now, c_before[at : at + n], out=d_gate[:, cells : 2 * cells])
+        torch.mul(d_m, tanh_c, out=d_gate[:, 2 * cells : 3 * cells])
+        d_sigmoids = torch.ops.aten.sigmoid_backward(d_gate[:, : 3 * cells], gate[:, : 3 * cells])
+        d_gate[:, : 3 * cells] = d_sigmoids
+        d_gate[:, 3 * cells :] = torch.ops.aten.tanh_backward(d_now * i, new)
+        torch.mul(d_now, f, out=d_c[:n])
+        torch.mm(d_gate, recur, out=d_h[:n])
+
+
 @cache
-def compiled() -> Callable[..., Tensor]:
-    """`lstm_steps`, compiled where torch can."""
+def compiled(steps: Callable[..., Result]) -> Callable[..., Result]:
+    """One of the two above, compiled where torch can."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that this compiler is old; nothing newer compiles a loop of any length
         try:
-            function: Callable[..., Tensor] = torch.jit.script(lstm_steps)
+            function: Callable[..., Result] = torch.jit.script(steps)
         except Exception:  # a torch without the compiler, or without the packed product
-            return lstm_steps
+            return steps
     return function

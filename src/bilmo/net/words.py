@@ -1,13 +1,13 @@
 """Word encoders: a word without its context becomes a vector.
 
-Knows: ids.batch.Words, config, torch. Blind to: sentences, recurrence, files.
+Knows: ids.batch.Words, config, prepared, torch. Blind to: sentences, recurrence, files.
 """
 
 # U distinct words, C characters, E character width, F filters, M table width, D network width
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import cast
 
 import torch
@@ -15,7 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bilmo.ids.batch import Words
-from bilmo.net.config import BiLMConfig, CharsConfig, TableConfig
+from bilmo.net.config import BiLMConfig, CharsConfig, Precision, TableConfig
+from bilmo.net.prepared import Int8Convolutions, Linear, PreparedHighway, Tables, linear
 
 AT_ONCE = 1 << 22
 """Windows times filters held at a time (16 MB of float32), so that a word of a million characters fits."""
@@ -44,6 +45,19 @@ class CharCNN(nn.Module):
         self.table = nn.Parameter(torch.empty(config.rows, config.width))
         self.filters = nn.ModuleList(nn.Conv1d(config.width, n, w) for w, n in config.filters)
         self.highways = nn.ModuleList(Highway(config.outputs) for _ in range(config.highways))
+        self._largest: Callable[[Tensor], Tensor] | None = None
+        self._highways: list[PreparedHighway] = []
+
+    @torch.no_grad()
+    def prepare(self, precision: Precision) -> None:
+        """Make the weights ready for inference; they must not change any more."""
+        # A table of Unicode characters may have thousands of rows, so in float32 convolutions stay as they are there.
+        if self.config.kind == "bytes":
+            self._largest = Tables(self.table, self.convolutions())
+        elif precision == "int8":
+            self._largest = Int8Convolutions(self.table, self.convolutions())
+        highways = cast("Iterable[Highway]", self.highways)
+        self._highways = [PreparedHighway(highway.transform, highway.carry, precision) for highway in highways]
 
     def convolutions(self) -> list[nn.Conv1d]:
         """One for each width, in the order of the config."""
@@ -51,13 +65,17 @@ class CharCNN(nn.Module):
 
     def forward(self, chars: Tensor) -> Tensor:
         """(U, C) ids to (U, F)."""
-        embedded = F.embedding(chars, self.table).transpose(1, 2)  # (U, E, C)
-        best = [self._best(embedded, conv) for conv in self.convolutions()]  # each (U, n)
-        x = torch.cat(best, dim=1)  # (U, F)
+        prepared = not torch.is_grad_enabled()
+        x = self._largest(chars) if prepared and self._largest else self._convolved(chars)
         x = F.relu(x) if self.config.activation == "relu" else torch.tanh(x)
-        for highway in self.highways:
+        for highway in self._highways if prepared and self._highways else self.highways:
             x = highway(x)
         return x
+
+    def _convolved(self, chars: Tensor) -> Tensor:
+        """(U, C) ids to (U, F): the largest answer of each filter."""
+        embedded = F.embedding(chars, self.table).transpose(1, 2)  # (U, E, C)
+        return torch.cat([self._best(embedded, conv) for conv in self.convolutions()], dim=1)
 
     def _best(self, embedded: Tensor, conv: nn.Conv1d) -> Tensor:
         """The largest answer of each filter over all places: (U, E, C) to (U, n), in pieces of bounded size."""
@@ -100,6 +118,15 @@ class WordEncoder(nn.Module):
         self.table = WordTable(parts.table) if parts.table else None
         self.chars = CharCNN(parts.chars) if parts.chars else None
         self.project = nn.Linear(parts.outputs, config.width) if parts.project else None
+        self._project: Linear | None = None
+
+    @torch.no_grad()
+    def prepare(self, precision: Precision) -> None:
+        """Make the weights ready for inference; they must not change any more."""
+        if self.chars is not None:
+            self.chars.prepare(precision)
+        if self.project is not None:
+            self._project = linear(self.project.weight, self.project.bias, precision)
 
     def forward(self, words: Words) -> Tensor:
         """The distinct words of a batch to (U, D)."""
@@ -112,4 +139,6 @@ class WordEncoder(nn.Module):
             assert words.chars is not None
             parts.append(self.chars(torch.as_tensor(words.chars, device=device)))
         x = torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]  # (U, M + F)
+        if self._project is not None and not torch.is_grad_enabled():
+            return self._project(x)
         return self.project(x) if self.project is not None else x  # (U, D)

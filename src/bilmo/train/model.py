@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -24,6 +25,7 @@ from bilmo.net.bilm import BiLM, Rows, State
 from bilmo.net.cells import LayerState
 from bilmo.net.config import Direction
 from bilmo.net.softmax import Softmax
+from bilmo.net.workers import trained_side_by_side
 from bilmo.train.loss import Loss
 
 
@@ -95,15 +97,27 @@ class LanguageModel(nn.Module):
         packed = {d: rows.pack(reading.inputs) for d, reading in readings.items()}
         distinct, where = torch.unique(torch.cat(list(packed.values())), return_inverse=True)
         vectors = self.bilm.words(words.pick(distinct.numpy()))  # (U, D)
-        tops, wanted, after = [], [], {}
-        for direction, places in zip(readings, where.split([len(p) for p in packed.values()]), strict=True):
-            x = F.embedding(places.to(vectors.device), vectors)  # (N, D)
-            outputs, after[direction] = self.bilm.stack(direction, x, rows, state[direction])
-            tops.append(F.dropout(outputs[-1], self.bilm.dropout, self.training))
-            wanted.append(torch.from_numpy(targets(rows.pack(readings[direction].targets).numpy())))
+        places = where.split([len(p) for p in packed.values()])
+        after: State = {}
+
+        def top(direction: Direction, random: torch.Generator, x: Tensor) -> Tensor:
+            """Words (N, D) to what the last layer makes of them."""
+            outputs, after[direction] = self.bilm.stack(direction, x, rows, state[direction], random=random)
+            return self.bilm.drop(outputs[-1], random)
+
+        tops = trained_side_by_side(
+            [partial(top, direction, _generator(vectors.device)) for direction in readings],
+            [F.embedding(here.to(vectors.device), vectors) for here in places],  # (N, D) each
+        )
+        wanted = [torch.from_numpy(targets(rows.pack(reading.targets).numpy())) for reading in readings.values()]
         mean, each = loss(self.softmax, torch.cat(tops), torch.cat(wanted).to(vectors.device))
         halves = [float(part.double().mean()) for part in each.chunk(len(tops))]
-        return Judged(mean, dict(zip(readings, halves, strict=True)), len(places)), after
+        return Judged(mean, dict(zip(readings, halves, strict=True)), len(places[0])), after
+
+
+def _generator(device: torch.device) -> torch.Generator:
+    """Random numbers of its own for a direction, which follow from torch's seed."""
+    return torch.Generator(device).manual_seed(int(torch.randint(2**62, ())))
 
 
 def _parts(state: State) -> list[tuple[Direction, int, int, Tensor]]:
