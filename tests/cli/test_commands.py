@@ -196,7 +196,7 @@ def test_convert_refuses_what_the_layout_cannot_hold(run, tmp_path, out):
 
 def test_embed_writes_every_line_in_its_order(run, ready, text, out):
     result = run("embed", ready, text, "-o", out / "v.h5")
-    assert (result.code, result.out, result.err) == (0, f"{out / 'v.h5'}: 5 sentences\n", "")
+    assert (result.code, result.out, result.err) == (0, f"{out / 'v.h5'}: 5 sentences, 12 tokens, split: spaces\n", "")
     found, numbers = vectors(out / "v.h5")
     assert_same(found, bilmo.load(ready).layers(SENTENCES))
     assert numbers == {"The cat sat": "3", "": "1", "Oslo sleeps .": "2", "naïve  漢字\t.": "4"}
@@ -225,10 +225,10 @@ def test_carry_is_a_chain_of_single_calls(run, ready, text, out):
 
 
 def test_more_sentences_than_are_held_at_a_time(run, ready, out, monkeypatch):
-    monkeypatch.setattr("bilmo.cli.embed.AT_ONCE", 3)
+    monkeypatch.setattr("bilmo.embed.job.PART_TOKENS", 9)
     rows = [f"word{k % 5}" for k in range(10)]
-    result = run("embed", ready, "-", "-o", out / "v.h5", stdin="\n".join(rows).encode())
-    assert result.out.endswith(": 10 sentences\n")
+    result = run("embed", ready, "-", "-o", out / "v.h5", "--split", "spaces", stdin="\n".join(rows).encode())
+    assert result.out.endswith(": 10 sentences, 10 tokens, split: spaces\n")
     assert_same(vectors(out / "v.h5")[0], bilmo.load(ready).layers([[row] for row in rows]))
 
 
@@ -244,7 +244,7 @@ def test_text_from_a_pipe_or_a_packed_file(run, ready, tmp_path, out, packed):
 
 
 def test_no_text_is_no_vectors(run, ready, out):
-    assert run("embed", ready, "-", "-o", out / "v.h5").out == f"{out / 'v.h5'}: 0 sentences\n"
+    assert ": 0 sentences, 0 tokens" in run("embed", ready, "-", "-o", out / "v.h5", "--split", "spaces").out
     assert vectors(out / "v.h5") == ([], {})
 
 
@@ -505,10 +505,10 @@ def test_a_folder_that_may_not_be_written_is_named(run, model, text, out):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("{text}", "-o", "{out}/v.npz"), "v.npz: vectors are written as HDF5; name a file that ends in .h5 or .hdf5"),
-        (("{text}", "-o", "{out}"), "name a file that ends in .h5 or .hdf5"),
+        (("{text}", "-o", "{out}/v.txt"), "v.txt: the name of a file of vectors ends in one of .h5, .hdf5, .parquet"),
+        (("{text}", "-o", "{out}"), "out: the name of a file of vectors ends in one of"),
         (("{out}/nowhere.txt", "-o", "{out}/v.h5"), "nowhere.txt: there is no such file"),
-        (("{out}", "-o", "{out}/v.h5"), "out: this is a folder; name a file in it"),
+        (("{out}", "-o", "{out}/v.h5"), "out: the folder holds no files"),
         (
             ("{text}", "-o", "{out}/v.h5", "--mix", "best"),
             "--mix is 'best'; known are all, mean, top, concat, or numbers",
@@ -557,7 +557,7 @@ def test_what_the_file_system_refuses_is_no_traceback(run, model, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "arguments", [("info",), ("convert", "a"), ("embed", "a", "b"), ("nonsense",), ("info", "a", "b")]
+    "arguments", [("info",), ("convert", "a"), ("embed", "a"), ("nonsense",), ("info", "a", "b")]
 )
 def test_wrong_arguments_are_explained(run, arguments):
     result = run(*arguments)
@@ -607,7 +607,7 @@ def test_help_never_waits_for_torch():
 def test_text_in_a_pipe_becomes_vectors_in_a_file(program, ready, tmp_path):
     process = program("embed", ready, "-", "-o", tmp_path / "v.h5")
     output, error = process.communicate(TEXT.encode(), timeout=120)
-    assert (process.returncode, output.decode(), error) == (0, f"{tmp_path / 'v.h5'}: 5 sentences\n", b"")
+    assert (process.returncode, output.decode(), error) == (0, f"{tmp_path / 'v.h5'}: 5 sentences, 12 tokens, split: spaces\n", b"")
     assert_same(vectors(tmp_path / "v.h5")[0], bilmo.load(ready).layers(SENTENCES))
 
 
@@ -625,9 +625,9 @@ def test_a_run_that_is_stopped_leaves_no_file_that_looks_whole(program, ready, o
     runs = {signal.SIGINT: (program("embed", ready, "-", "-o", out / "v.h5"), out)}
     runs[signal.SIGKILL] = (program("embed", ready, "-", "-o", other / "v.h5"), other)
     for process, folder in runs.values():
-        process.stdin.write(b"some words\n" * 600)
+        process.stdin.write(b"some words\n" * 40_000)
         process.stdin.flush()
-        wait_for(lambda folder=folder: any(f.stat().st_size for f in folder.glob(".v.h5.*.partial")), process)
+        wait_for(lambda folder=folder: any(folder.glob(".v.h5.parts/*.part")), process)
     for number, (process, _) in runs.items():
         process.send_signal(number)
     interrupted, killed = (process for process, _ in runs.values())

@@ -1,76 +1,262 @@
-"""Vectors on disk, laid out as `allennlp elmo` wrote them."""
+"""Vectors on disk: every format gives back what was written, and appears only when it is whole."""
 
 from __future__ import annotations
 
+import gzip
 import json
+import lzma
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from bilmo.errors import OutputError
-from bilmo.store.embeddings import write
+from bilmo.errors import ConfigError, MissingExtra, OutputError
+from bilmo.store import as_hdf5, embeddings
+from bilmo.store.embeddings import check, size, write
+from bilmo.store.table import Form, Row, Table
+
+import strategies
+from strategies import quiet
+
+FORMS = [
+    Form(width=5, split=True),
+    Form(width=5, layers=3),
+    Form(width=5, pooled=True, dtype="float16", split=True),
+    Form(width=5, layers=3, pooled=True),
+    Form(width=5, layers=2, dtype="float16"),
+]
+SENTENCES = [["The", "cat"], [], ["a\0b", "\ud800", "naïve", "漢字"], ["The", "cat"], ["x" * 100_000], []]
 
 
-def sentences(*texts: str):
-    return [(text, np.full((3, len(text.split()), 4), k, np.float32)) for k, text in enumerate(texts)]
+def table(form: Form, sentences: list[list[str]] = SENTENCES, seed: int = 0) -> Table:
+    random = np.random.default_rng(seed)
+    rows = [Row(" ".join(s), s, random.normal(size=form.shape(len(s))).astype(form.dtype)) for s in sentences]
+    return Table(form, lambda: iter(rows), len(rows), sum(map(len, sentences)))
 
 
-def test_a_dataset_for_each_sentence_and_a_text_that_says_which_is_which(tmp_path):
-    assert write(tmp_path / "out.h5", sentences("The cat", "a / b . c", "naïve 漢字")) == 3
+def read_hdf5(path: Path, form: Form, count: int):
+    with h5py.File(path) as file:
+        tokens = [json.loads(text) for text in file["tokens"]] if form.split else None
+        assert set(file) == {*map(str, range(count)), "sentence_to_index", *(["tokens"] if form.split else [])}
+        return tokens, [file[str(k)][...] for k in range(count)]
+
+
+def cut(vectors: np.ndarray, form: Form, lengths: list[int]) -> list[np.ndarray]:
+    """One array of all, cut into sentences."""
+    if form.pooled:
+        return list(np.moveaxis(vectors, -2, 0))
+    return np.split(vectors, np.cumsum(lengths)[:-1], axis=-2) if lengths else []
+
+
+def read_npy(path: Path, form: Form, count: int):
+    tokens = [json.loads(line) for line in path.with_suffix(".tokens.jsonl").read_bytes().splitlines()]
+    return tokens, cut(np.load(path), form, list(map(len, tokens)))
+
+
+def read_npz(path: Path, form: Form, count: int):
+    with np.load(path) as file:
+        tokens = json.loads(file["tokens.json"])
+        if not form.pooled:
+            assert np.array_equal(np.diff(file["offsets"]), [len(sentence) for sentence in tokens])
+            assert file["offsets"][0] == 0
+        return tokens, cut(file["vectors"], form, list(map(len, tokens)))
+
+
+def read_jsonl(path: Path, form: Form, count: int):
+    raw = path.read_bytes()
+    if path.suffix != ".jsonl":
+        raw = {".gz": gzip, ".xz": lzma}[path.suffix].decompress(raw)
+    rows = [json.loads(line) for line in raw.splitlines()]
+    name = "vector" if form.pooled and form.layers is None else "vectors"
+    shapes = [form.shape(len(row["tokens"])) for row in rows]
+    vectors = [np.array(row[name], form.dtype).reshape(shape) for row, shape in zip(rows, shapes, strict=True)]
+    return [row["tokens"] for row in rows], vectors
+
+
+def read_parquet(path: Path, form: Form, count: int):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    found = parquet.read_table(path)
+    names = ["vector"] if form.layers is None else [f"layer_{k}" for k in range(form.layers)]
+    columns = [found[name].combine_chunks().flatten().to_numpy(zero_copy_only=False) for name in names]
+    stacked = np.stack([column.reshape(-1, form.width) for column in columns])
+    values = stacked if form.layers else stacked[0]
+    if form.pooled:
+        assert found["sentence"].to_pylist() == list(range(count))
+        return found["tokens"].to_pylist(), cut(values, form, [])
+    tokens: list[list[str]] = [[] for _ in range(count)]
+    for sentence, position, token in zip(
+        *(found[n].to_pylist() for n in ("sentence", "position", "token")), strict=True
+    ):
+        assert position == len(tokens[sentence])
+        tokens[sentence].append(token)
+    return tokens, cut(values, form, list(map(len, tokens)))
+
+
+READERS = {
+    ".h5": read_hdf5,
+    ".hdf5": read_hdf5,
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".jsonl": read_jsonl,
+    ".jsonl.gz": read_jsonl,
+    ".jsonl.xz": read_jsonl,
+    ".parquet": read_parquet,
+}
+
+
+def assert_same(path: Path, given: Table, ending: str) -> None:
+    rows = list(given.read())
+    tokens, vectors = READERS[ending](path, given.form, len(rows))
+    assert [v.shape for v in vectors] == [row.vectors.shape for row in rows]
+    for found, row in zip(vectors, rows, strict=True):
+        assert found.dtype == given.form.dtype
+        assert np.array_equal(found, row.vectors)
+    if tokens is not None:
+        whole = [[t.replace("\ud800", "\ufffd") for t in row.tokens] for row in rows]
+        assert tokens == (whole if ending == ".parquet" else [row.tokens for row in rows])
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("ending", READERS)
+def test_every_format_gives_back_what_was_written(tmp_path, ending, form, monkeypatch):
+    monkeypatch.setattr("bilmo.store.as_parquet.GROUP", 100)
+    monkeypatch.setattr("bilmo.store.as_hdf5.AT_ONCE", 4)
+    if ending == ".parquet":
+        pytest.importorskip("pyarrow")
+    given = table(form)
+    assert write(tmp_path / f"out{ending}", given) == []
+    assert_same(tmp_path / f"out{ending}", given, ending)
+    beside = ["out.tokens.jsonl"] if ending == ".npy" else []
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"out{ending}", *beside]
+
+
+@pytest.mark.parametrize("ending", [".h5", ".npy", ".npz", ".jsonl"])
+@settings(quiet, max_examples=30)
+@given(st.lists(strategies.sentences(), max_size=5), st.sampled_from(FORMS), strategies.seeds())
+def test_any_tokens_come_back(tmp_path_factory, ending, sentences, form, seed):
+    path = tmp_path_factory.getbasetemp() / f"any{ending}"
+    given = table(form, sentences, seed)
+    write(path, given)
+    assert_same(path, given, ending)
+
+
+@pytest.mark.parametrize("ending", READERS)
+@pytest.mark.parametrize("sentences", [[], [[]], [[], []]], ids=len)
+def test_nothing_and_sentences_of_no_tokens(tmp_path, ending, sentences):
+    if ending == ".parquet":
+        pytest.importorskip("pyarrow")
+    given = table(FORMS[1], sentences)
+    write(tmp_path / f"out{ending}", given)
+    if sentences or ending != ".parquet":
+        assert_same(tmp_path / f"out{ending}", given, ending)
+
+
+@pytest.mark.parametrize("ending", [".h5", ".npz"])
+def test_packing_takes_less_room_and_changes_nothing(tmp_path, ending):
+    form = replace(FORMS[0], width=512)
+    rows = [Row("a b", ["a", "b"], np.ones((2, 512), np.float32))] * 20
+    given = Table(form, lambda: iter(rows), 20, 40)
+    for compress in (False, True):
+        write(tmp_path / f"{compress}{ending}", given, compress=compress)
+        assert_same(tmp_path / f"{compress}{ending}", given, ending)
+    plain, packed = ((tmp_path / f"{compress}{ending}").stat().st_size for compress in (False, True))
+    assert packed < plain
+
+
+# HDF5 as AllenNLP has it
+
+
+def test_a_text_says_which_sentence_is_which_and_of_equal_ones_the_last(tmp_path):
+    write(tmp_path / "out.h5", table(Form(width=4, layers=3), [["a"], ["b", "/", "."], ["a"], [], ["é"], []]))
     with h5py.File(tmp_path / "out.h5") as file:
-        assert set(file) == {"0", "1", "2", "sentence_to_index"}
-        assert file["1"].shape == (3, 5, 4)
-        assert file["1"].dtype == np.float32
-        assert (file["2"][...] == 2).all()
         known = file["sentence_to_index"]
         assert known.shape == (1,)
         assert h5py.check_string_dtype(known.dtype).length is None
-        assert json.loads(known[0]) == {"The cat": "0", "a / b . c": "1", "naïve 漢字": "2"}
-
-
-def test_of_equal_sentences_each_is_kept_and_the_last_is_named(tmp_path):
-    assert write(tmp_path / "out.h5", sentences("a", "b", "a", "", "")) == 5
-    with h5py.File(tmp_path / "out.h5") as file:
-        assert set(file) == {"0", "1", "2", "3", "4", "sentence_to_index"}
-        assert json.loads(file["sentence_to_index"][0]) == {"a": "2", "b": "1", "": "4"}
-        assert file["3"].shape == (3, 0, 4)
-
-
-def test_no_sentences(tmp_path):
-    assert write(tmp_path / "out.h5", []) == 0
-    with h5py.File(tmp_path / "out.h5") as file:
-        assert json.loads(file["sentence_to_index"][0]) == {}
+        assert json.loads(known[0]) == {"b / .": "1", "a": "2", "é": "4", "": "5"}
+        assert "tokens" not in file
 
 
 def test_characters_that_end_a_text_elsewhere(tmp_path):
-    write(tmp_path / "out.h5", [("a\0b\u2028c\ud800", np.zeros((1, 1), np.float32))])
+    write(tmp_path / "out.h5", table(FORMS[1], [["a\0b\u2028c\ud800"]]))
     with h5py.File(tmp_path / "out.h5") as file:
         assert json.loads(file["sentence_to_index"][0]) == {"a\0b\u2028c\ud800": "0"}
 
 
-def test_a_file_that_exists_is_replaced_when_all_went_well_and_not_before(tmp_path):
-    path = tmp_path / "out.h5"
+def test_above_a_million_sentences_it_is_left_out_and_that_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(as_hdf5, "MOST_NAMED", 5)
+    (note,) = write(tmp_path / "out.h5", table(FORMS[1]))
+    assert note == "sentence_to_index was left out: 6 sentences, and it is kept up to 5"
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert set(file) == set("012345")
+    assert write(tmp_path / "out.h5", table(FORMS[1], SENTENCES[:5])) == []
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("ending", READERS)
+def test_a_file_is_replaced_when_all_went_well_and_not_before(tmp_path, ending):
+    if ending == ".parquet":
+        pytest.importorskip("pyarrow")
+    path = tmp_path / f"out{ending}"
     path.write_text("old")
+    given = table(FORMS[1])
 
     def broken():
-        yield from sentences("a", "b")
+        yield from list(given.read())[:2]
         assert path.read_text() == "old"
         raise ValueError("the third sentence")
 
     with pytest.raises(ValueError, match="the third sentence"):
-        write(path, broken())
+        write(path, replace(given, read=broken))
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
     assert path.read_text() == "old"
-    write(path, sentences("a"))
-    with h5py.File(path) as file:
-        assert "0" in file
-    assert [file.name for file in tmp_path.iterdir()] == ["out.h5"]
+    write(path, given)
+    assert_same(path, given, ending)
 
 
-@pytest.mark.parametrize("target", ["folder", "nowhere/out.h5"])
-def test_a_place_that_cannot_be_written_is_named(tmp_path, target):
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(OutputError, match=target):
-        write(tmp_path / target, sentences("a"))
-    assert [path.name for path in Path(tmp_path).iterdir()] == ["folder"]
+@pytest.mark.parametrize("name", ["out", "out.txt", "out.json", "h5", "out.h5.gz"])
+def test_an_ending_that_nobody_knows_is_refused(tmp_path, name):
+    with pytest.raises(OutputError, match=r"ends in one of \.h5, \.hdf5, \.parquet"):
+        check(tmp_path / name, compress=False)
+
+
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(OutputError, match="this is a folder"):
+        (tmp_path / "out.h5").mkdir()
+        check(tmp_path / "out.h5", compress=False)
+
+
+def test_packing_is_refused_where_a_format_has_its_own(tmp_path):
+    for ending, says in {".parquet": "always is", ".npy": "Name it .npz", ".jsonl": "end in .jsonl.gz"}.items():
+        with pytest.raises(ConfigError, match=says):
+            check(tmp_path / f"out{ending}", compress=True)
+
+
+def test_a_package_that_is_missing_is_named_before_anything_is_computed(tmp_path, monkeypatch):
+    for name in ("pyarrow", "backports.zstd", "compression.zstd"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtra, match=r"Writing Parquet needs the package pyarrow.*pip install 'bilmo\[data\]'"):
+        check(tmp_path / "out.parquet", compress=False)
+    with pytest.raises(MissingExtra, match=r"bilmo\[zst\]"):
+        check(tmp_path / "out.jsonl.zst", compress=False)
+
+
+@pytest.mark.parametrize("ending", [".npy", ".jsonl", ".h5"])
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_the_size_to_come_is_about_right(tmp_path, ending, form):
+    given = table(replace(form, width=300), [["a"] * 30] * 40)
+    path = tmp_path / f"out{ending}"
+    write(path, given)
+    expected = size(path, given.form, sentences=given.sentences, tokens=given.tokens)
+    overhead = 40 * 700 if ending == ".h5" else 4000
+    assert 0.7 * expected < path.stat().st_size < 1.2 * expected + overhead
+
+
+def test_every_ending_has_a_reader_here():
+    assert {*READERS, ".jsonl.zst"} == set(embeddings.ENDINGS)

@@ -1,25 +1,20 @@
-"""`bilmo embed`: a file of sentences to a file of vectors."""
+"""`bilmo embed`: text to vectors, in a file or on the screen."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
 from enum import StrEnum
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from bilmo.errors import ConfigError, OutputError
+from bilmo.errors import ConfigError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from bilmo.embed.embedder import All, Embedder
+    from bilmo.embed.embedder import All
+    from bilmo.embed.inputs import Inputs
     from bilmo.net.mix import How
-
-AT_ONCE = 512
-"""Sentences held at a time."""
 
 
 class Start(StrEnum):
@@ -30,46 +25,100 @@ class Start(StrEnum):
     carry = "carry"
 
 
+class Pool(StrEnum):
+    """What becomes of the vectors of a sentence."""
+
+    none = "none"
+    mean = "mean"
+    max = "max"
+
+
+class DType(StrEnum):
+    """How exact a number is kept."""
+
+    float32 = "float32"
+    float16 = "float16"
+
+
 def embed(
     model: Path = typer.Argument(help="A model of any layout."),
-    sentences: Path = typer.Argument(
-        help="One sentence a line, its words between spaces; plain, .gz, .xz or .zst; - for standard input."
+    inputs: list[str] = typer.Argument(
+        help="Files and folders, plain, .gz, .xz, .zst or .zip, a sentence a line; - for standard input; "
+        "or the text itself, in quotes."
     ),
-    output: Path = typer.Option(..., "-o", "--output", help="The HDF5 file to write (.h5 or .hdf5)."),
-    mix: str = typer.Option(
-        "all",
+    output: Path | None = typer.Option(
+        None,
+        "-o",
+        "--output",
+        help="The file to write: .h5 as AllenNLP's, .parquet, .npy, .npz or .jsonl (.gz, .xz, .zst). "
+        "Without it vectors are shown, or written as JSON lines to a pipe.",
+    ),
+    mix: str | None = typer.Option(
+        None,
         help="`all` layers, their `mean`, the `top` one, layers 1 and up side by side (`concat`), "
-        "or the mean of some by number, as in `0,1`.",
+        "or the mean of some by number, as in `0,1`. [default: all for .h5, mean elsewhere]",
+    ),
+    pool: Pool = typer.Option(
+        Pool.none, help="One vector a sentence: the `mean` or the `max` of its tokens; `none`: one a token."
+    ),
+    dtype: DType = typer.Option(DType.float32, help="`float16` takes half the room and is right to three digits."),
+    split: str = typer.Option(
+        "auto", help="How text becomes tokens: auto (looks), spaces (it is split already), en, west, zh."
     ),
     start: Start = typer.Option(
         Start.settled,
         help="`settled`: every sentence starts from the same state, so it always has the same vectors. "
         "`zero`: from nothing. `carry`: where the sentence before ended.",
     ),
+    field: str | None = typer.Option(
+        None, help="Inputs are JSON lines; embed this field: a text, or a list of tokens."
+    ),
+    compress: bool = typer.Option(
+        False, "--compress", help="Pack .h5 and .npz; smaller, but slower to write and read."
+    ),
+    threads: int | None = typer.Option(None, min=1, help="Processor cores to use."),
+    batch_tokens: int | None = typer.Option(None, min=1, help="Tokens computed at once; changes no vector."),
 ) -> None:
-    """Embed a file of sentences into HDF5, laid out as `allennlp elmo` wrote it.
+    """Embed text: a vector for every token, or for every sentence.
 
-    Dataset `0` is the first line, `1` the second, and so on: (layers, tokens, width), or (tokens, width) when
-    mixed. A blank line has no tokens. `sentence_to_index` holds a JSON text that says which sentence is which.
+    A line is a sentence, and blank lines count. A line of several sentences has each embedded by itself, their tokens
+    one after the other. A run that was stopped goes on when the same command is given again, except from standard
+    input, which cannot be read twice.
     """
-    from bilmo.cli import show
-    from bilmo.embed.embedder import load
+    from bilmo.embed.inputs import Inputs
     from bilmo.store import embeddings
-    from bilmo.text.files import lines
 
-    if output.suffix.lower() not in (".h5", ".hdf5"):
-        raise OutputError(f"{output}: vectors are written as HDF5; name a file that ends in .h5 or .hdf5")
-    elmo = load(model, start=start.value)
-    how = _how(mix)
-    with show.progress("sentences") as step:
-        count = embeddings.write(output, step(_embedded(elmo, lines(sentences), how)))
-    print(f"{output}: {count:,} sentences")
+    if output is not None:
+        embeddings.check(output, compress=compress)
+    how = _how(mix if mix is not None else ("all" if output and output.suffix.lower() in (".h5", ".hdf5") else "mean"))
+    given = Inputs(tuple(inputs), field=field, besides=output)
+    if split == "auto" and not given.typed:
+        split = _detected(given)
+
+    from bilmo.cli import embed_show as show
+    from bilmo.embed import job
+    from bilmo.embed.embedder import load
+
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
+    elmo = load(model, start=start.value, split=split, batch_tokens=batch_tokens)
+    wish = job.Wish(mix=how, pool=pool.value, dtype=dtype.value, split=split, compress=compress)
+    if output is not None:
+        show.embedding(job.run(elmo, given, output, wish), output, split)
+    elif sys.stdout.isatty():
+        show.tables(job.rows(elmo, given, wish), wish.form(elmo))
+    else:
+        show.json_lines(job.rows(elmo, given, wish), wish.form(elmo))
 
 
-def _embedded(elmo: Embedder, rows: Iterator[str], mix: How | All) -> Iterator[tuple[str, NDArray[Any]]]:
-    size = 1 if elmo.start == "carry" else AT_ONCE  # to carry is to go on from the very sentence before
-    while texts := [row.strip() for row in islice(rows, size)]:
-        yield from zip(texts, elmo.embed([text.split() for text in texts], mix=mix), strict=True)
+def _detected(given: Inputs) -> str:
+    """How the text wants to be split; lists of tokens are split already."""
+    from bilmo.text.split import detect
+
+    texts = [item for item in given.sample if isinstance(item, str)]
+    return detect(texts) if texts or not given.sample else "spaces"
 
 
 def _how(mix: str) -> How | All:

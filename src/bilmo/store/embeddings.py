@@ -1,41 +1,81 @@
-"""Vectors of many sentences in one HDF5 file, laid out as `allennlp elmo` wrote it.
+"""Vectors of many sentences in a file, its format chosen by its name.
 
-Knows: h5py, writing beside. Blind to: how vectors are made.
+Knows: every writer. Blind to: how vectors are made.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-import h5py
-from numpy.typing import NDArray
+from bilmo.errors import ConfigError, OutputError
+from bilmo.store.table import Form, Table
 
-from bilmo.errors import OutputError
-from bilmo.store.beside import new_file
-
-SENTENCES = "sentence_to_index"
+ENDINGS = (".h5", ".hdf5", ".parquet", ".npy", ".npz", ".jsonl", ".jsonl.gz", ".jsonl.xz", ".jsonl.zst")
+PACKED = (".h5", ".hdf5", ".npz")
+"""Formats that are packed when asked; Parquet always is, and JSON where the name says so."""
 
 
-def write(path: Path, sentences: Iterable[tuple[str, NDArray[Any]]]) -> int:
-    """One dataset a sentence, named by its number from 0, and a JSON text of which sentence is which.
+def ending(path: Path) -> str:
+    """The ending that tells the format, one of ENDINGS."""
+    name = path.name.lower()
+    found = [known for known in ENDINGS if name.endswith(known)]
+    if not found:
+        raise OutputError(f"{path}: the name of a file of vectors ends in one of {', '.join(ENDINGS)}")
+    return max(found, key=len)
 
-    Of equal sentences the last number is kept in that text, as ever; each has its own dataset all the same.
+
+def check(path: Path, *, compress: bool) -> None:
+    """Refuse what cannot be written before anything is computed: the name, and packages that are missing."""
+    kind = ending(path)
+    try:
+        if path.is_dir():
+            raise OutputError(f"{path}: this is a folder. Name a file to write.")
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written ({error.strerror}).") from None
+    if compress and kind not in PACKED:
+        raise ConfigError(f"{path}: only {', '.join(PACKED)} are packed by --compress. {_other_packing(kind)}")
+    if kind == ".parquet":
+        from bilmo.store.as_parquet import arrow
+
+        arrow()
+    elif kind == ".jsonl.zst":
+        from bilmo.store.as_jsonl import opener
+
+        opener(path)
+
+
+def _other_packing(kind: str) -> str:
+    if kind == ".parquet":
+        return "Parquet always is."
+    return "Name it .npz instead." if kind == ".npy" else "For JSON, let the name end in .jsonl.gz, .xz or .zst."
+
+
+def size(path: Path, form: Form, *, sentences: int, tokens: int) -> int:
+    """About how many bytes the file will have."""
+    numbers = form.bytes(sentences=sentences, tokens=tokens)
+    if ending(path).startswith(".jsonl"):  # digits, a point, a sign, a comma
+        return numbers * (3 if form.dtype == "float32" else 5)
+    return numbers
+
+
+def write(path: Path, table: Table, *, compress: bool = False) -> list[str]:
+    """Write all rows, in the format that the name says; the file appears when it is whole. What was left out is told.
+
+    h5py and pyarrow take a moment to import, so only what is needed is.
     """
-    numbers: dict[str, str] = {}
-    count = 0
-    with new_file(path) as partial:
-        try:
-            file = h5py.File(partial, "w")
-        except OSError as error:
-            raise OutputError(f"{path}: cannot be written ({error})") from None
-        with file:
-            for text, vectors in sentences:
-                file.create_dataset(str(count), data=vectors)
-                numbers[text] = str(count)
-                count += 1
-            kind = h5py.string_dtype(encoding="utf-8")
-            file.create_dataset(SENTENCES, data=[json.dumps(numbers)], dtype=kind, shape=(1,))
-    return count
+    kind = ending(path)
+    if kind in (".h5", ".hdf5"):
+        from bilmo.store import as_hdf5
+
+        return as_hdf5.write(path, table, compress=compress)
+    if kind == ".parquet":
+        from bilmo.store import as_parquet
+
+        return as_parquet.write(path, table)
+    if kind in (".npy", ".npz"):
+        from bilmo.store import as_numpy
+
+        return as_numpy.write_npy(path, table) if kind == ".npy" else as_numpy.write_npz(path, table, compress=compress)
+    from bilmo.store import as_jsonl
+
+    return as_jsonl.write(path, table)

@@ -38,13 +38,12 @@ class Parts:
         self.folder, self.form = folder, form
         self.files: list[Path] = []
         self.sentences = self.tokens = 0
-        whole = True
-        for file in sorted(folder.glob("*.part")):
-            try:
+        found = sorted(folder.glob("*.part"))
+        try:
+            for file in found:
                 self._count(file)
-            except (zipfile.BadZipFile, ValueError):  # a disk that lost what it said it had written
-                whole = False
-            if not whole:  # parts follow each other, so those after it are no use
+        except (zipfile.BadZipFile, ValueError):  # a disk that lost what it said it had written
+            for file in found[len(self.files) :]:  # a part goes on from the one before, so later ones are no use
                 file.unlink()
 
     def add(self, rows: Sequence[Row], state: Mapping[str, NDArray[Any]]) -> None:
@@ -110,18 +109,16 @@ def parts_of(target: Path, form: Form, run: Mapping[str, str] | None) -> Iterato
     """
     folder = folder_of(target)
     lock = _alone(target, folder)
-    kept: Parts | None = None
     done = False
     try:
         if run is None:
             _clear(folder)
         else:
             _same_run(target, folder, run)
-        kept = Parts(folder, form)
-        yield kept
+        yield Parts(folder, form)
         done = True
     finally:
-        if done or run is None or (kept is not None and not kept.files):
+        if done or run is None or not any(folder.glob("*.part")):
             shutil.rmtree(folder)
         lock.release()
 

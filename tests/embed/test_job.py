@@ -1,0 +1,309 @@
+"""A long run: killed at any point and started again it gives what an undisturbed one gives, in constant memory.
+
+Runs are forked from one process that has imported everything and computed nothing: a start costs next to nothing, so
+that many can be killed.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import h5py
+import numpy as np
+import pytest
+
+import bilmo
+from bilmo.embed import job
+from bilmo.embed.embedder import settled
+from bilmo.embed.inputs import Inputs
+from bilmo.embed.job import Begun, Finished, Step, Wish
+from bilmo.errors import ConfigError, OutputError
+from bilmo.legacy import layouts
+from bilmo.store.parts import folder_of
+
+from old_models import write_hdf5
+
+LINES = 150
+FORKS = """
+import json, os, resource, sys
+import torch
+import bilmo.cli.app, bilmo.embed.job as job, bilmo.store.as_hdf5
+from bilmo.embed.embedder import Embedder
+
+torch.set_num_threads(1)
+for line in sys.stdin:
+    order = json.loads(line)
+    child = os.fork()
+    if child:
+        print(child, flush=True)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+        continue
+    for number, name in ((1, "out"), (2, "err")):
+        os.dup2(os.open(order[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    for name, value in order["sizes"].items():
+        setattr(job, name, value)
+    computed = 0
+    usual = Embedder.embed_rows
+    def counted(self, rows, **settings):
+        global computed
+        computed += len(rows)
+        return usual(self, rows, **settings)
+    Embedder.embed_rows = counted
+    sys.argv = ["bilmo", *order["arguments"]]
+    code = 0
+    try:
+        bilmo.cli.app.main()
+    except SystemExit as stop:
+        code = stop.code or 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    sys.stdout.flush(), sys.stderr.flush()
+    with open(order["facts"], "w") as file:
+        json.dump({"computed": computed, "peak": peak}, file)
+    os._exit(code)
+"""
+
+
+class Forks:
+    """The process that runs are forked from, and the run of the moment."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen([sys.executable, "-c", FORKS], **pipes)
+
+    def start(self, *arguments: object, **sizes: int) -> int:
+        """Begin a run; its process."""
+        names = {name: str(self.folder / name) for name in ("out", "err", "facts")}
+        (self.folder / "facts").unlink(missing_ok=True)
+        order = names | {"sizes": sizes, "arguments": list(map(str, arguments))}
+        self.process.stdin.write(json.dumps(order) + "\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def end(self) -> SimpleNamespace:
+        """Wait until it is over."""
+        code = int(self.process.stdout.readline())
+        facts = json.loads((self.folder / "facts").read_text()) if (self.folder / "facts").exists() else {}
+        return SimpleNamespace(code=code, err=(self.folder / "err").read_text(), **facts)
+
+    def run(self, *arguments: object, **sizes: int) -> SimpleNamespace:
+        self.start(*arguments, **sizes)
+        return self.end()
+
+
+@pytest.fixture(scope="module")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    if sys.platform == "win32":
+        pytest.skip("needs fork")
+    forks = Forks(tmp_path_factory.mktemp("forks"))
+    yield forks
+    forks.process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("job")
+    write_hdf5(folder / "old", seed=1)
+    layouts.write(settled(layouts.read(folder / "old")), folder / "model", "bilmo")
+    return folder / "model"
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    chosen = random.Random(1)
+    lines = (
+        " ".join(chosen.choices(["the", "cat", "naïve", "漢字", "."], k=chosen.randrange(9))) for _ in range(LINES)
+    )
+    (tmp_path / "text.txt").write_text("\n".join(lines), encoding="utf-8")
+    return tmp_path / "text.txt"
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    (tmp_path / "out").mkdir()
+    return tmp_path / "out" / "v.h5"
+
+
+def read(path: Path) -> list[np.ndarray]:
+    with h5py.File(path) as file:
+        return [file[str(k)][...] for k in range(len(file) - 1)]
+
+
+def assert_same(found: list[np.ndarray], expected: list[np.ndarray]) -> None:
+    assert [a.shape for a in found] == [b.shape for b in expected]
+    assert all(np.abs(a - b).max(initial=0) < 1e-5 for a, b in zip(found, expected, strict=True))
+
+
+# Killed and started again
+
+
+@pytest.mark.parametrize("start", ["settled", "carry"])
+def test_killed_anywhere_and_started_again_it_gives_the_same_and_keeps_what_was_done(forks, model, text, out, start):
+    command = ("embed", model, text, "-o", out, "--split", "spaces", "--start", start)
+    began = time.monotonic()
+    assert forks.run(*command, PART_TOKENS=60).code == 0
+    whole = time.monotonic() - began
+    expected = read(out)
+    assert len(expected) == LINES
+    out.unlink()
+    chosen = random.Random(7)
+    done = [0]
+    for _ in range(6):
+        process = forks.start(*command, PART_TOKENS=60)
+        time.sleep(chosen.uniform(0, whole / 2))
+        subprocess.run(["kill", "-KILL", str(process)], check=False)
+        if forks.end().code == 0:
+            break
+        assert not out.exists()
+        assert [path.name for path in out.parent.iterdir()] in ([], [folder_of(out).name])
+        kept = sum(json.loads(comment(part))["sentences"] for part in parts(out))
+        assert kept >= done[-1]
+        done.append(kept)
+    else:
+        number = len(parts(out))
+        last = forks.run(*command, PART_TOKENS=60)
+        assert last.code == 0
+        assert last.computed == LINES - done[-1]
+        assert (f"note: {number} parts ({done[-1]} of {LINES} sentences) were done already" in last.err) == (number > 0)
+    assert_same(read(out), expected)
+    assert [path.name for path in out.parent.iterdir()] == [out.name]
+
+
+def parts(out: Path) -> list[Path]:
+    return sorted(folder_of(out).glob("*.part"))
+
+
+def comment(part: Path) -> bytes:
+    with zipfile.ZipFile(part) as archive:
+        return archive.comment
+
+
+def test_ctrl_c_keeps_finished_parts_and_says_so(forks, model, text, out):
+    command = ("embed", model, text, "-o", out, "--split", "spaces")
+    process = forks.start(*command, PART_TOKENS=30)
+    while not parts(out):
+        time.sleep(0.001)
+    subprocess.run(["kill", "-INT", str(process)], check=True)
+    stopped = forks.end()
+    assert stopped.code == 130
+    assert "note: finished parts are kept; the same command goes on from there" in stopped.err
+    number = len(parts(out))
+    assert number > 0
+    assert f"note: {number:,} parts" in forks.run(*command, PART_TOKENS=30).err
+
+
+def test_of_two_runs_at_once_the_second_is_told(forks, model, text, out):
+    process = forks.start("embed", model, text, "-o", out, "--split", "spaces", PART_TOKENS=30)
+    while not parts(out):
+        time.sleep(0.001)
+    subprocess.run(["kill", "-STOP", str(process)], check=True)
+    elmo = bilmo.load(model, split="spaces")
+    with pytest.raises(OutputError, match="another run is writing this file now"):
+        list(job.run(elmo, Inputs((str(text),)), out, Wish(split="spaces")))
+    subprocess.run(["kill", "-CONT", str(process)], check=True)
+    assert forks.end().code == 0
+    assert len(read(out)) == LINES
+
+
+# In constant memory
+
+
+def test_memory_does_not_grow_with_the_text(forks, tmp_path, out):
+    write_hdf5(tmp_path / "old", width=64, cells=64, seed=1)
+    layouts.write(settled(layouts.read(tmp_path / "old")), tmp_path / "wide", "bilmo")
+    peaks = []
+    for lines in (400, 4000):
+        (tmp_path / "text").write_text("the cat sat on the mat and slept . the end\n" * lines)
+        run = forks.run(
+            "embed", tmp_path / "wide", tmp_path / "text", "-o", out, "--batch-tokens", 512, PART_BYTES=1 << 22
+        )
+        assert run.code == 0, run.err
+        peaks.append(run.peak / 1024)
+    assert out.stat().st_size > 64e6
+    assert peaks[1] - peaks[0] < 64
+
+
+# In this process
+
+
+def events(model: Path, text: Path, out: Path, **wish) -> list:
+    elmo = bilmo.load(model, split="spaces")
+    return list(job.run(elmo, Inputs((str(text),)), out, Wish(split="spaces", **wish)))
+
+
+def test_a_run_tells_what_is_to_come_and_what_was_done(model, text, out):
+    first, *steps, last = events(model, text, out)
+    tokens = len(text.read_text(encoding="utf-8").split())
+    assert first == Begun(sentences=LINES, bytes=first.bytes, done_parts=0, done_sentences=0)
+    assert 0.9 < first.bytes / (tokens * 3 * 8 * 4) < 1.1
+    assert all(isinstance(step, Step) for step in steps)
+    assert (sum(s.sentences for s in steps), sum(s.tokens for s in steps)) == (LINES, tokens)
+    assert last == Finished(LINES, tokens, [])
+
+
+def stop_after(steps: int, model: Path, text: Path, out: Path, monkeypatch, **wish) -> None:
+    monkeypatch.setattr(job, "PART_TOKENS", 60)
+    elmo = bilmo.load(model, split="spaces")
+    run = job.run(elmo, Inputs((str(text),)), out, Wish(split="spaces", **wish))
+    for _ in range(steps):
+        next(run)
+    run.close()
+
+
+def test_other_settings_another_model_or_text_are_refused_and_named(model, text, out, tmp_path, monkeypatch):
+    stop_after(5, model, text, out, monkeypatch)
+    kept = len(parts(out))
+    assert kept
+    with pytest.raises(ConfigError, match=r"mix was all, is mean\n  pool was none, is max"):
+        events(model, text, out, mix="mean", pool="max")
+    write_hdf5(tmp_path / "other", seed=2)
+    with pytest.raises(ConfigError, match="model was"):
+        events(tmp_path / "other", text, out)
+    text.write_text("other text")
+    with pytest.raises(ConfigError, match="text was"):
+        events(model, text, out)
+    assert len(parts(out)) == kept
+
+
+def test_how_a_run_is_batched_or_how_many_threads_it_has_is_no_other_run(model, text, out, monkeypatch):
+    stop_after(5, model, text, out, monkeypatch)
+    elmo = bilmo.load(model, split="spaces", batch_tokens=7)
+    first, *_ = job.run(elmo, Inputs((str(text),)), out, Wish(split="spaces"))
+    assert first.done_parts
+    assert_same(read(out), bilmo.load(model).layers([line.split() for line in text.read_text("utf-8").split("\n")]))
+
+
+def test_a_disk_that_is_too_small_is_told_before_anything_is_computed(model, text, out, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100_000))
+    with pytest.raises(
+        OutputError, match=r"v\.h5: about 0\.\d MB are to come, and as much again .* only 0\.1 MB are free"
+    ):
+        events(model, text, out)
+    assert list(out.parent.iterdir()) == []
+    assert events(model, text, out, mix="mean", pool="mean", dtype="float16")
+
+
+def test_a_full_disk_keeps_finished_parts(model, text, out, monkeypatch):
+    monkeypatch.setattr(job, "PART_TOKENS", 60)
+    usual = job.Parts.add
+
+    def full(self, *more):
+        if len(self.files) == 3:
+            raise OutputError("No space left on device")
+        usual(self, *more)
+
+    with monkeypatch.context() as patch, pytest.raises(OutputError, match="No space left"):
+        patch.setattr(job.Parts, "add", full)
+        events(model, text, out)
+    assert len(parts(out)) == 3
+    assert events(model, text, out)[0].done_parts == 3
+    assert len(read(out)) == LINES
