@@ -107,10 +107,14 @@ def embed(
     wish = job.Wish(mix=how, pool=pool.value, dtype=dtype.value, split=split, compress=compress)
     if output is not None:
         show.embedding(job.run(elmo, given, output, wish), output, split)
-    elif sys.stdout.isatty():
+    elif _is_terminal():
         show.tables(job.rows(elmo, given, wish), wish.form(elmo))
     else:
         show.json_lines(job.rows(elmo, given, wish), wish.form(elmo))
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
 
 
 def _detected(given: Inputs) -> str:

@@ -40,13 +40,14 @@ def embedding(events: Iterable[Event], output: Path, split: str) -> None:
         TimeElapsedColumn(),
         TimeRemainingColumn(elapsed_when_finished=True),
     )
-    tokens = 0
+    tokens, piped = 0, False
     begin = time.monotonic()
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
         task = bar.add_task("embedding", total=None, speed="")
         try:
             for event in events:
                 if isinstance(event, Begun):
+                    piped = event.sentences is None
                     bar.update(task, total=event.sentences, completed=event.done_sentences)
                     if event.bytes is not None and event.bytes >= LARGE:
                         print(f"note: {output} will have about {readable(event.bytes)}", file=sys.stderr)
@@ -65,7 +66,9 @@ def embedding(events: Iterable[Event], output: Path, split: str) -> None:
                         print(f"note: {note}", file=sys.stderr)
                     print(f"{output}: {event.sentences:,} sentences, {event.tokens:,} tokens, split: {split}")
         except KeyboardInterrupt:
-            if folder_of(output).exists():
+            if piped:
+                print("note: standard input cannot be read again, so nothing is kept to go on from", file=sys.stderr)
+            elif folder_of(output).exists():
                 print("note: finished parts are kept; the same command goes on from there", file=sys.stderr)
             raise
 

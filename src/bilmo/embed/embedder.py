@@ -43,8 +43,6 @@ Vectors = NDArray[np.float32]
 
 BATCH_TOKENS = 2048
 """Tokens of a batch, boundaries included; how sentences are grouped never changes a vector."""
-
-
 STREAM_BATCHES = 8
 """A stream is embedded in pieces of so many batches, among which sentences of like length go together."""
 
@@ -99,6 +97,7 @@ class Embedder:
         self.bundle = bundle
         self.config = bundle.config
         self.start = start
+        self.precision = precision
         self.split = splitting(split, bundle.vocab)
         self._batch_tokens = batch_tokens
         self._indexer = bundle.indexer()

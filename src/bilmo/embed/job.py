@@ -146,7 +146,8 @@ def _row(item: Item, sentences: list[Sentence], vectors: Floats) -> Row:
 def _identity(elmo: Embedder, digest: str, wish: Wish) -> dict[str, str]:
     """What a run must have in common with the one that it goes on from."""
     wished = {name: str(value) for name, value in asdict(wish).items()}
-    return wished | {"start": elmo.start, "model": _fingerprint(elmo.bundle), "text": digest, "bilmo": __version__}
+    made = {"start": elmo.start, "precision": elmo.precision, "model": _fingerprint(elmo.bundle), "bilmo": __version__}
+    return wished | made | {"text": digest}
 
 
 def _fingerprint(bundle: Bundle) -> str:

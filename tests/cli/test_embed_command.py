@@ -1,0 +1,222 @@
+"""`bilmo embed` as a user types it: every input, every output, what is shown on a screen and through a pipe."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import h5py
+import numpy as np
+import pytest
+
+import bilmo
+from bilmo.cli.app import main
+from bilmo.embed.embedder import Embedder, settled
+from bilmo.legacy import layouts
+
+from old_models import write_hdf5
+
+TEXT = "He sat on the bank. It wasn't far!\n\nShe sat, too.\n"
+TOKENS = ["He sat on the bank . It was n't far !".split(), [], "She sat , too .".split()]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("embed")
+    write_hdf5(folder / "old", seed=1)
+    layouts.write(settled(layouts.read(folder / "old")), folder / "model", "bilmo")
+    return folder / "model"
+
+
+@pytest.fixture(scope="module")
+def elmo(model: Path) -> Embedder:
+    return bilmo.load(model)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch) -> Path:
+    """A folder of its own to work in, with raw text."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "raw.txt").write_text(TEXT)
+    return tmp_path
+
+
+@pytest.fixture
+def bank(here, model, monkeypatch, capsysbinary) -> Callable[..., SimpleNamespace]:
+    """`bilmo embed MODEL ...` in this process."""
+
+    def run(*arguments: object, stdin: bytes = b"") -> SimpleNamespace:
+        monkeypatch.setattr(sys, "argv", ["bilmo", "embed", str(model), *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as stop:
+            main()
+        out, err = capsysbinary.readouterr()
+        return SimpleNamespace(code=stop.value.code or 0, out=out.decode(), err=err.decode())
+
+    return run
+
+
+def close(a: np.ndarray, b: np.ndarray) -> bool:
+    return np.shape(a) == np.shape(b) and bool(np.abs(np.asarray(a) - b).max(initial=0) < 1e-5)
+
+
+# Text on the command line
+
+
+def test_text_that_is_typed_comes_back_as_json_through_a_pipe(bank, elmo):
+    result = bank("He sat on the bank.", "他坐在河边。")
+    assert (result.code, result.err) == (0, "")
+    rows = [json.loads(line) for line in result.out.splitlines()]
+    assert [row["tokens"] for row in rows] == [["He", "sat", "on", "the", "bank", "."], ["他", "坐在", "河边", "。"]]
+    for row, expected in zip(rows, elmo.embed(["He sat on the bank.", "他坐在河边。"]), strict=True):
+        assert close(row["vectors"], expected.vectors)
+
+
+def test_on_a_terminal_it_is_a_table(bank, elmo, monkeypatch):
+    monkeypatch.setattr("bilmo.cli.embed._is_terminal", lambda: True)
+    for more, rows in {(): 3, ("--mix", "all"): 9, ("--pool", "max"): 1}.items():
+        result = bank("Hello, world", *more)
+        lines = [line for line in result.out.splitlines() if line.strip()]
+        assert (result.code, len(lines)) == (0, rows)
+        assert lines[0].startswith("Hello")
+        assert f"{elmo.embed('Hello, world').vectors[0, 0]:.4f}" in lines[0] or more
+
+
+def test_anything_goes_through_a_pipe(bank, elmo):
+    result = bank("-", "--pool", "mean", "--dtype", "float16", "--split", "spaces", stdin=b"a\0b c\n\nd")
+    rows = [json.loads(line) for line in result.out.splitlines()]
+    assert [row["tokens"] for row in rows] == [["a\0b", "c"], [], ["d"]]
+    expected = elmo.embed([row["tokens"] for row in rows], pool="mean", dtype="float16")
+    assert all(np.array_equal(np.array(row["vector"], np.float16), e) for row, e in zip(rows, expected, strict=True))
+
+
+def test_a_word_alone_is_asked_about(bank):
+    result = bank("bank")
+    assert (result.code, result.out) == (1, "")
+    assert result.err == "bilmo: bank: there is no such file. To embed the word itself, put a space after it: 'bank '\n"
+    assert json.loads(bank("bank ").out)["tokens"] == ["bank"]
+
+
+# Files in, files out
+
+
+def test_raw_text_keeps_its_lines_and_tokens_stand_beside_the_vectors(bank, here, elmo):
+    result = bank("raw.txt", "-o", "v.h5")
+    assert (result.code, result.out, result.err) == (0, "v.h5: 3 sentences, 16 tokens, split: en\n", "")
+    with h5py.File("v.h5") as file:
+        assert set(file) == {"0", "1", "2", "sentence_to_index", "tokens"}
+        assert [json.loads(text) for text in file["tokens"]] == TOKENS
+        assert json.loads(file["sentence_to_index"][0]) == {line: str(k) for k, line in enumerate(TEXT.split("\n")[:3])}
+        for k, expected in enumerate(elmo.embed(TEXT.split("\n")[:3], mix="all")):
+            assert close(file[str(k)][...], expected.vectors)
+
+
+@pytest.mark.parametrize("ending", [".npy", ".npz", ".jsonl", ".jsonl.gz", ".parquet"])
+def test_every_format_has_the_mean_of_all_layers_and_the_tokens(bank, here, elmo, ending):
+    if ending == ".parquet":
+        pytest.importorskip("pyarrow")
+    assert bank("raw.txt", "-o", f"v{ending}").code == 0
+    expected = np.concatenate([found.vectors for found in elmo.embed(TEXT.split("\n")[:3])])
+    if ending == ".npy":
+        tokens, vectors = map(json.loads, Path("v.tokens.jsonl").read_text().splitlines()), np.load("v.npy")
+    elif ending == ".npz":
+        with np.load("v.npz") as file:
+            tokens, vectors = json.loads(file["tokens.json"]), file["vectors"]
+    elif ending == ".parquet":
+        import pyarrow.parquet
+
+        table = pyarrow.parquet.read_table("v.parquet")
+        assert table["token"].to_pylist() == [token for sentence in TOKENS for token in sentence]
+        tokens, vectors = TOKENS, np.array(table["vector"].to_pylist())
+    else:
+        raw = Path(f"v{ending}").read_bytes()
+        rows = [json.loads(line) for line in (gzip.decompress(raw) if ending == ".jsonl.gz" else raw).splitlines()]
+        tokens = [row["tokens"] for row in rows]
+        vectors = np.concatenate([np.reshape(row["vectors"], (-1, 8)) for row in rows])
+    assert list(tokens) == TOKENS
+    assert close(vectors, expected)
+
+
+def test_one_vector_a_sentence(bank, here, elmo):
+    assert bank("raw.txt", "-o", "v.npy", "--pool", "max", "--mix", "0,1", "--dtype", "float16").code == 0
+    found = np.load("v.npy")
+    assert found.dtype == np.float16
+    assert found.shape == (3, 8)
+    assert not found[1].any()
+    expected = elmo.embed(TEXT.split("\n")[0], pool="max", mix=(0, 1), dtype="float16").vectors
+    assert np.array_equal(found[0], expected)
+
+
+def test_several_inputs_of_every_kind_at_once(bank, here, elmo):
+    (here / "folder").mkdir()
+    (here / "folder" / "a.gz").write_bytes(gzip.compress(b"one two"))
+    for _ in range(2):  # the second time the output lies in the folder
+        result = bank("folder", "three four", "-", "-o", "folder/v.npz", "--split", "spaces", stdin=b"five\n")
+        assert result.out == "folder/v.npz: 3 sentences, 5 tokens, split: spaces\n"
+        with np.load("folder/v.npz") as file:
+            assert json.loads(file["tokens.json"]) == [["one", "two"], ["three", "four"], ["five"]]
+
+
+def test_a_field_of_json_lines(bank, here, elmo):
+    (here / "x.jsonl").write_text('{"text": "It wasn\'t far.", "id": 1}\n{"text": ["It", "\\ud800\\u0000 x"]}\n')
+    assert bank("x.jsonl", "-o", "v.jsonl").err.startswith("bilmo: x.jsonl: these are JSON lines; name the field")
+    assert bank("x.jsonl", "-o", "v.jsonl", "--field", "text").code == 0
+    rows = [json.loads(line) for line in Path("v.jsonl").read_bytes().splitlines()]
+    assert [row["tokens"] for row in rows] == [["It", "was", "n't", "far", "."], ["It", "\ud800\0 x"]]
+    assert close(rows[1]["vectors"], elmo.embed([["It", "\ud800\0 x"]])[0])
+
+
+def test_words_of_any_size_and_signs_of_any_kind(bank, here, elmo):
+    long, strange = "é" * 1_000_000, "\u2028 \ufeff \U0010ffff 👩‍👩‍👧 \x01"
+    (here / "t").write_text(f"a {long} b\n{strange}\n\n", encoding="utf-8")
+    assert bank("t", "-o", "v.h5", "--split", "spaces").code == 0
+    with h5py.File("v.h5") as file:
+        shapes = [file[str(k)].shape[1] for k in range(3)]
+        assert shapes == [3, len(strange.split()), 0]
+        assert close(file["1"][...], elmo.layers([strange.split()])[0])
+
+
+def test_threads_and_batches_change_no_vector(bank, here, elmo):
+    import torch
+
+    before = torch.get_num_threads()
+    try:
+        assert bank("raw.txt", "-o", "v.npy", "--threads", 1, "--batch-tokens", 3).code == 0
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
+    assert close(np.load("v.npy"), np.concatenate([found.vectors for found in elmo.embed(TEXT.split("\n")[:3])]))
+
+
+def test_the_size_of_a_large_file_is_told_beforehand(bank, here, monkeypatch):
+    monkeypatch.setattr("bilmo.cli.embed_show.LARGE", 100)
+    assert bank("raw.txt", "-o", "v.npy").err == "note: v.npy will have about 0.0 MB\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--split", "klingon"), "split is 'klingon'; known are auto, spaces, en, west, zh"),
+        (("--compress",), "v.jsonl: only .h5, .hdf5, .npz are packed by --compress"),
+        (("--mix", "0,7"), "layers are numbered"),
+    ],
+)
+def test_what_cannot_be_is_named(bank, here, arguments, says):
+    result = bank("raw.txt", "-o", "v.jsonl", *arguments)
+    assert (result.code, result.out) == (1, "")
+    assert says in result.err
+    assert [path.name for path in here.iterdir()] == ["raw.txt"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--threads", "0"), ("--batch-tokens", "0"), ("--pool", "sum"), ("--dtype", "int8")]
+)
+def test_values_out_of_range_are_explained(bank, arguments):
+    result = bank("raw.txt", *arguments)
+    assert result.code == 2
+    assert arguments[0] in result.err
