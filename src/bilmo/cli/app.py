@@ -10,7 +10,7 @@ import sys
 import typer
 
 from bilmo import __version__
-from bilmo.cli import convert, embed, evaluate, fit, info, predict, score, similar, train
+from bilmo.cli import compare, convert, embed, evaluate, finetune, fit, info, predict, score, similar, train
 from bilmo.errors import BilmoError
 
 INTERRUPTED = 130
@@ -27,11 +27,13 @@ app.command()(info.info)
 app.command()(convert.convert)
 app.command()(embed.embed)
 app.command()(train.train)
+app.command()(finetune.finetune)
 app.command()(evaluate.evaluate)
 app.command()(similar.similar)
 app.command()(fit.fit)
 app.command()(predict.predict)
 app.command()(score.score)
+app.command()(compare.compare)
 
 
 def _version(wanted: bool) -> None:

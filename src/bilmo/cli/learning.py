@@ -23,8 +23,11 @@ MOST_LABELS = 20
 """In a list, or in a confusion table."""
 
 
-def watch(events: Iterable[Event], measure: str = "dev") -> Finished | None:
-    """A run as it goes: facts first, then a bar on a terminal and a line an epoch. Returns how it ended."""
+def watch(events: Iterable[Event], *, quiet: bool = False) -> Finished | None:
+    """A run as it goes: facts first, then a bar on a terminal and a line an epoch. Returns how it ended.
+
+    quiet: the bar alone, for many runs one after the other.
+    """
     from bilmo.tasks.events import Computed, Epoch, Finished, Prepared, Step
 
     console = Console(stderr=True, highlight=False)
@@ -36,15 +39,16 @@ def watch(events: Iterable[Event], measure: str = "dev") -> Finished | None:
         task = bar.add_task("", total=1.0)
         for event in events:
             if isinstance(event, Prepared):
-                prepared(event)
+                if not quiet:
+                    prepared(event)
             elif isinstance(event, Computed):
                 bar.update(task, completed=event.done / event.total, description="computing layers, once")
             elif isinstance(event, Step):
                 bar.update(task, completed=event.done, description=f"epoch {event.epoch}  loss {event.loss:.3f}")
-            elif isinstance(event, Epoch):
+            elif isinstance(event, Epoch) and not quiet:
                 best = "  best so far" if event.best else ""
                 console.print(
-                    f"epoch {event.number:>3}  loss {event.loss:.4f}  {measure} {event.value:.4f}  "
+                    f"epoch {event.number:>3}  loss {event.loss:.4f}  dev {event.value:.4f}  "
                     f"{event.seconds:.1f} s{best}"
                 )
             elif isinstance(event, Finished):

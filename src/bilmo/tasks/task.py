@@ -46,6 +46,8 @@ class Task(ABC):
     """Fit, predict, score. The constructor only stores; what was learned has a name that ends in `_`."""
 
     name: ClassVar[str]
+    best_: float
+    """The measure on the examples it was judged by, at its best."""
 
     def __init__(
         self,
@@ -161,6 +163,13 @@ class Task(ABC):
         """Labels among these answers that were never learned, and how often each occurs."""
         return {label: n for label, n in self._counted(answers).items() if label not in self._known()}
 
+    def keep(self, texts: Sequence[Any]) -> Iterator[Computed]:
+        """Compute the layers of texts that will be answered more than once, and keep them with those of the data."""
+        self._way_in()
+        if self.feed_.store is not None:
+            for done, total in self.feed_.store.keep([s for text in self._texts(list(texts)) for s in text]):
+                yield Computed(done, total)
+
     @property
     def mixes_(self) -> list[LearnedMix]:
         """What was learned about the layers."""
@@ -225,6 +234,7 @@ class Task(ABC):
             yield from fitting.events()
         finally:
             fitting.use_best()
+            self.best_ = fitting.progress.best or 0.0
 
     def _notes(self, train: Sequence[Any], held: Sequence[Any]) -> list[str]:
         counts = self._counted(train)

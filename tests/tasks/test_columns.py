@@ -1,0 +1,86 @@
+"""Every form of tagged sentences is read to the same examples; a wrong line is named by its number."""
+
+from __future__ import annotations
+
+import json
+import lzma
+
+import pytest
+
+from bilmo.errors import TextError
+from bilmo.tasks import columns
+from bilmo.tasks.columns import Tagged
+
+EXAMPLES = [Tagged(["The", "naïve", "cat"], ["O", "B-A", "I-A"]), Tagged(["漢字"], ["O"])]
+WRITTEN = {
+    "a.conll": "\n".join("".join(f"{w}\t{t}\n" for w, t in zip(e.tokens, e.tags, strict=True)) for e in EXAMPLES),
+    "spaces.txt": "-DOCSTART- -X- O\n\n"
+    + "\n".join("".join(f"{w} NN {t}\n" for w, t in zip(e.tokens, e.tags, strict=True)) for e in EXAMPLES),
+    "a.jsonl": "".join(json.dumps({"tokens": e.tokens, "tags": e.tags}) + "\n" for e in EXAMPLES),
+    "lines-end.txt": "\r\n".join(
+        "".join(f"{w}\t{t}\r\n" for w, t in zip(e.tokens, e.tags, strict=True)) for e in EXAMPLES
+    ),
+}
+UD = """# sent_id = 1
+1\tDo\tdo\tAUX\tVBP\t_\t2\taux\t_\t_
+2-3\tdon't\t_\t_\t_\t_\t_\t_\t_\t_
+2\tdo\tdo\tAUX\tVB\t_\t0\troot\t_\t_
+2.1\tgo\tgo\tVERB\tVB\t_\t_\t_\t_\t_
+
+# sent_id = 2
+1\tNew York\tNew York\tPROPN\tNNP\t_\t0\troot\t_\t_
+"""
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_the_same_examples_in_every_form(tmp_path, name):
+    (tmp_path / name).write_text(WRITTEN[name], encoding="utf-8", newline="")
+    assert columns.read(tmp_path / name) == EXAMPLES
+    assert list(columns.read_sentences(tmp_path / name, columns.form_of(tmp_path / name))) == [
+        e.tokens for e in EXAMPLES
+    ]
+
+
+@pytest.mark.parametrize("name", ["a.conllu", "unnamed"])
+def test_conllu_without_joined_words_and_empty_nodes(tmp_path, name):
+    (tmp_path / name).write_text(UD, encoding="utf-8")
+    assert columns.read(tmp_path / name) == [Tagged(["Do", "do"], ["AUX", "AUX"]), Tagged(["New York"], ["PROPN"])]
+    assert columns.read(tmp_path / name, column="xpos")[0].tags == ["VBP", "VB"]
+    assert list(columns.read_sentences(tmp_path / name)) == [["Do", "do"], ["New York"]]
+
+
+def test_packed_and_by_column(tmp_path):
+    path = tmp_path / "a.txt.xz"
+    path.write_bytes(lzma.compress(b"a X 1\nb Y 2\n"))
+    assert columns.read(path) == [Tagged(["a", "b"], ["1", "2"])]
+    assert columns.read(path, column="2") == [Tagged(["a", "b"], ["X", "Y"])]
+
+
+def test_sentences_alone(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("one two\n\nthree\n", encoding="utf-8")
+    assert list(columns.read_sentences(path)) == [["one", "two"], [], ["three"]]
+    path.with_suffix(".conll").write_text("one\ntwo\n\nthree\n", encoding="utf-8")
+    assert list(columns.read_sentences(path.with_suffix(".conll"))) == [["one", "two"], ["three"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "column", "message"),
+    [
+        ("a.conll", "a\tO\nb\n", "", "line 2: 1 columns, but the lines before have 2"),
+        ("a.conll", "a\n", "", "line 1: 1 columns; needed is a token and a tag"),
+        ("a.conll", "a\tO\n", "4", "line 1: 2 columns; needed is column 4"),
+        ("a.conll", "a\t\n", "", "line 1: the tag is empty"),
+        ("a.conll", "a\tO\n", "upos", "column is 'upos'"),
+        ("a.conllu", UD, "deprel", "column is 'deprel'"),
+        ("a.conllu", "1\tDo\n", "", "line 1: 2 columns; CoNLL-U has 10"),
+        ("a.jsonl", '{"tokens": ["a"], "tags": []}\n', "", 'line 1: needed is "tags", a string for each of 1'),
+        ("a.jsonl", '{"tokens": "a"}\n', "", 'line 1: needed is "tokens"'),
+        ("a.conll", "\n\n", "", "holds no tagged sentences"),
+    ],
+)
+def test_a_wrong_line_is_named(tmp_path, name, text, column, message):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(TextError) as told:
+        columns.read(tmp_path / name, column=column)
+    assert message in str(told.value)

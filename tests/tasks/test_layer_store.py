@@ -1,0 +1,148 @@
+"""Layers are computed once, found again, bounded, and never half-written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import made, texts
+
+import bilmo
+from bilmo.errors import ConfigError, OutputError, WeightsError
+from bilmo.store import folder
+from bilmo.tasks import cache
+from bilmo.tasks.bilm import identity
+from bilmo.tasks.cache import LayerStore
+from bilmo.tasks.classifier import Classifier
+
+SENTENCES = [["the", "cat"], [], ["a"], ["the", "cat"], ["漢字", "🙂", ""]]
+
+
+def keep(store, sentences):
+    return list(store.keep(sentences))
+
+
+def test_kept_layers_are_those_of_the_model(tiny, tmp_path):
+    store = LayerStore(tiny, tmp_path)
+    assert keep(store, SENTENCES) == [(4, 4)]
+    expected = [values.transpose(1, 0, 2) for values in tiny.layers(SENTENCES)]
+    for found, wanted in zip(store.layers(SENTENCES), expected, strict=True):
+        assert found.dtype == np.float16 and found.shape == wanted.shape
+        assert np.allclose(found, wanted, atol=2e-3)
+
+
+def test_they_are_computed_once_and_found_again(tiny, tmp_path, monkeypatch):
+    keep(LayerStore(tiny, tmp_path), SENTENCES)
+    store = LayerStore(tiny, tmp_path)
+    monkeypatch.setattr(store, "_compute", lambda some: pytest.fail("computed again") if some else [])
+    assert keep(store, SENTENCES) == []
+    assert len(store.layers(SENTENCES)) == 5
+    assert len(list(tmp_path.glob("*.npy"))) == 1
+
+
+def test_another_model_start_or_text_is_another_file(tiny, tmp_path):
+    keep(LayerStore(tiny, tmp_path), SENTENCES)
+    keep(LayerStore(bilmo.Embedder(made(1)), tmp_path), SENTENCES)
+    keep(LayerStore(bilmo.Embedder(tiny.bundle, start="zero"), tmp_path), SENTENCES)
+    keep(LayerStore(tiny, tmp_path), SENTENCES[:2])
+    assert len(list(tmp_path.glob("*.npy"))) == 4
+
+
+def test_answers_are_the_same_with_kept_layers_and_without(tiny, tmp_path):
+    some, labels = texts(30)
+    task = Classifier(tiny, cache=tmp_path, epochs=2, hidden=8).fit(some, labels)
+    kept = task.predict_proba(some)
+    task.feed_.store._kept.clear()
+    assert np.allclose(kept, task.predict_proba(some), atol=1e-5)
+
+
+def test_the_bound_holds_and_the_oldest_go_first(tiny, tmp_path, monkeypatch):
+    size = 3 * 16 * 2 * 100
+    monkeypatch.setenv("BILMO_CACHE_GB", str(2.5 * size / 1e9))
+    store = LayerStore(tiny, tmp_path)
+    files = []
+    for number in range(3):
+        keep(store, [[f"w{number}"] * 100])
+        (new,) = set(tmp_path.glob("*.npy")) - set(files)
+        os.utime(new, (number, number))
+        files.append(new)
+        if number == 1:
+            keep(LayerStore(tiny, tmp_path), [["w0"] * 100])  # used again: no longer the oldest
+    assert files[0].exists() and not files[1].exists() and files[2].exists()
+    assert store.layers([["w1"] * 100])[0].shape == (100, 3, 16)  # whoever has it mapped keeps it
+    with pytest.raises(ConfigError, match="BILMO_CACHE_GB"):
+        keep(store, [["w"] * 1000])
+    monkeypatch.setenv("BILMO_CACHE_GB", "much")
+    with pytest.raises(ConfigError, match="number of gigabytes"):
+        keep(store, [["x"]])
+
+
+def test_a_broken_off_pass_leaves_nothing(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "AT_ONCE", 2)
+    passing = LayerStore(tiny, tmp_path).keep(SENTENCES)
+    assert next(passing) == (2, 4)
+    passing.close()
+    assert list(tmp_path.glob("*.npy")) == [] and list(tmp_path.glob(".*")) == []
+    keep(LayerStore(tiny, tmp_path), SENTENCES)
+
+
+def test_a_file_that_is_not_what_its_name_says_is_made_anew(tiny, tmp_path):
+    keep(LayerStore(tiny, tmp_path), SENTENCES)
+    (file,) = tmp_path.glob("*.npy")
+    file.write_bytes(file.read_bytes()[:50])
+    store = LayerStore(tiny, tmp_path)
+    assert keep(store, SENTENCES) == [(4, 4)]
+    assert np.allclose(store.layers([["a"]])[0], LayerStore(tiny, tmp_path).layers([["a"]])[0])
+
+
+def test_two_runs_share_a_folder(tiny, tmp_path):
+    folder.write(tiny.bundle, tmp_path / "model")
+    program = (
+        "import sys, bilmo\nfrom pathlib import Path\nfrom bilmo.tasks.cache import LayerStore\n"
+        "store = LayerStore(bilmo.load(sys.argv[1]), Path(sys.argv[2]))\n"
+        "sentences = [[f'w{k}', 'cat'] for k in range(3000)]\n"
+        "list(store.keep(sentences))\nprint(sum(float(v.sum()) for v in store.layers(sentences)))"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "model"), str(tmp_path / "kept")]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = {process.communicate(timeout=120)[0] for process in both}
+    assert len(said) == 1 and said != {""}
+    assert len(list((tmp_path / "kept").glob("*.npy"))) == 1
+
+
+def test_a_place_that_cannot_be_written_is_told(tiny, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="cannot be kept"):
+        keep(LayerStore(tiny, tmp_path / "file"), SENTENCES)
+
+
+def test_values_beyond_float16_are_told(tiny, tmp_path, monkeypatch):
+    store = LayerStore(tiny, tmp_path)
+    monkeypatch.setattr(tiny, "layers", lambda some: [np.full((3, len(s), 16), 1e6, np.float32) for s in some])
+    with pytest.raises(WeightsError, match="float16"):
+        store.layers([["a"]])
+
+
+def test_the_default_place(monkeypatch, tmp_path):
+    monkeypatch.setenv("BILMO_CACHE", str(tmp_path))
+    assert cache.default_folder() == tmp_path / "layers"
+    monkeypatch.delenv("BILMO_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
+    assert cache.default_folder() == tmp_path / "x" / "bilmo" / "layers"
+
+
+def test_a_model_is_itself_in_any_layout(tmp_path):
+    from bilmo.legacy import layouts
+
+    bundle = made(0)
+    layouts.write(bundle, tmp_path / "old", "allennlp")
+    folder.write(bundle, tmp_path / "new")
+    assert (
+        identity(bundle)
+        == identity(bilmo.load(tmp_path / "new").bundle)
+        == identity(bilmo.load(tmp_path / "old").bundle)
+    )
+    assert identity(bundle) != identity(made(1))

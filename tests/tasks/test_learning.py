@@ -1,0 +1,330 @@
+"""Tasks learn what can be learned, give the same answers in any grouping, and the same result for the same seed."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import sklearn.base
+import torch
+from conftest import COLOURS, sentences, texts
+
+import bilmo
+from bilmo.errors import BilmoError, ConfigError, TextError
+from bilmo.store.vectors import Vectors
+from bilmo.tasks import spans
+from bilmo.tasks.classifier import Classifier
+from bilmo.tasks.events import Epoch, Finished, Prepared
+from bilmo.tasks.fit import batches
+from bilmo.tasks.heads import CLASSIFY, TAG
+from bilmo.tasks.settings import Settings, settings_of
+from bilmo.tasks.tagger import Tagger
+from bilmo.tasks.task import split_off
+
+SMALL = {"hidden": 12, "dropout": 0.0, "rate": 0.02, "batch": 16}
+RANDOM = np.random.default_rng(0)
+GIVEN = Vectors(["red", "green", "blue", "cat", "dog", "the"], RANDOM.normal(size=(6, 5)).astype(np.float32))
+
+
+NONSENSE = [f"w{k}" for k in range(80)]
+WIDE = Vectors(NONSENSE, RANDOM.normal(size=(80, 48)).astype(np.float32))
+
+
+def nonsense(number):
+    """Texts whose answers follow from nothing: they can only be learned by heart."""
+    draw = random.Random(3)
+    made = [draw.sample(NONSENSE, k=draw.randint(2, 6)) for _ in range(number)]
+    return made, [draw.choice(("x", "y", "z")) for _ in made], [[draw.choice("PQR") for _ in words] for words in made]
+
+
+BY_HEART = {"hidden": 32, "dropout": 0.0, "rate": 0.03, "batch": 50, "epochs": 150, "patience": 150, "l2": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("head", "at"), [(head, at) for head in CLASSIFY for at in ("input", "both") if (head, at) != ("linear", "both")]
+)
+def test_every_head_of_a_classifier_overfits(tiny, head, at):
+    some, labels, _ = nonsense(50)
+    assert reaches(Classifier(tiny, vectors=WIDE, head=head, at=at, **BY_HEART), some, labels, 1.0)
+
+
+@pytest.mark.parametrize("head", TAG)
+def test_every_head_of_a_tagger_overfits(tiny, head):
+    some, _, tags = nonsense(50)
+    if head == "linear":  # a token alone: what it can learn by heart is a tag for each word
+        tags = [["PQR"[int(word[1:]) * 7 % 3] for word in words] for words in some]
+    assert reaches(Tagger(tiny, vectors=WIDE, head=head, **BY_HEART), some, tags, 1.0)
+
+
+def reaches(task, some, answers, enough):
+    """Whether learning comes so far on the examples themselves."""
+    for event in task.events(some, answers, dev=(some, answers)):
+        if isinstance(event, Epoch) and event.value >= enough:
+            return True
+    return False
+
+
+def fitted(tiny, kind, **settings):
+    some, answers = texts(40) if kind is Classifier else sentences(40)
+    return kind(tiny, **(SMALL | {"epochs": 4} | settings)).fit(some, answers)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        (Classifier, {"head": "bilstm", "batch_norm": True, "at": "both"}),
+        (Classifier, {"head": "attention", "chars": 3, "vectors": "scratch"}),
+        (Classifier, {"head": "max", "tune": True}),
+        (Tagger, {"at": "both", "vectors": GIVEN, "chars": 3}),
+        (Tagger, {"tune": True}),
+        (Tagger, {"head": "linear"}),
+    ],
+)
+def test_answers_do_not_change_with_batch_and_order(tiny, kind, settings):
+    task = fitted(tiny, kind, **settings)
+    some = (texts(12, seed=9) if kind is Classifier else sentences(12, seed=9))[0]
+    some.append("" if kind is Classifier else [])
+    together = task.predict_proba(some)
+    alone = [task.predict_proba([one])[0] for one in some]
+    backwards = list(task.predict_proba(some[::-1]))[::-1]
+    for a, b, c in zip(together, alone, backwards, strict=True):
+        assert np.allclose(a, b, atol=1e-5) and np.allclose(a, c, atol=1e-5)
+    assert task.predict(some) == [task.predict([one])[0] for one in some]
+
+
+@pytest.mark.parametrize("head", TAG)
+@pytest.mark.parametrize("scheme", ["IO", "IOB1", "BIO", "BIOES"])
+def test_a_tagger_answers_in_the_scheme_it_learned_and_never_illegally(tiny, head, scheme):
+    some, tags = sentences(30)
+    tags = [spans.write(spans.spans(one), len(one), scheme) for one in tags]
+    task = Tagger(tiny, head=head, **SMALL, epochs=2).fit(some, tags)
+    assert task.scheme_ == scheme
+    with torch.no_grad():  # the worst that weights can do
+        for parameter in task.network_["head"].parameters():
+            parameter.copy_(torch.randn_like(parameter) * 50)
+    new = sentences(30, seed=5)[0]
+    for tokens, answer in zip(new, task.predict(new), strict=True):
+        assert len(answer) == len(tokens)
+        assert answer == spans.write(spans.spans(answer), len(answer), scheme)
+
+
+@pytest.mark.parametrize("kind", [Classifier, Tagger])
+def test_the_same_seed_gives_the_same_result(tiny, kind):
+    some = (texts(10, seed=9) if kind is Classifier else sentences(10, seed=9))[0]
+    torch.manual_seed(5)
+    first = fitted(tiny, kind, dropout=0.5)
+    torch.manual_seed(6)
+    before = torch.rand(3)
+    torch.manual_seed(6)
+    second = fitted(tiny, kind, dropout=0.5)
+    assert torch.equal(torch.rand(3), before)  # and leaves the caller's random numbers alone
+    other = fitted(tiny, kind, dropout=0.5, seed=2)
+    flat = [np.concatenate([np.ravel(row) for row in task.predict_proba(some)]) for task in (first, second, other)]
+    assert np.array_equal(flat[0], flat[1])
+    assert not np.allclose(flat[0], flat[2])
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"tune": True, "head": "bilstm", "batch_norm": True}], ids=["frozen", "tuned"]
+)
+def test_a_run_that_was_broken_off_goes_on_to_the_same_result(tiny, tmp_path, settings):
+    some, labels = texts(40)
+    settings = SMALL | {"dropout": 0.5, "epochs": 5} | settings
+    whole = Classifier(tiny, **settings).fit(some, labels)
+    path = tmp_path / "checkpoint"
+    broken = Classifier(tiny, **settings)
+    for event in broken.events(some, labels, checkpoint=path):
+        if isinstance(event, Epoch) and event.number == 2:
+            break
+    resumed = Classifier(tiny, **settings)
+    epochs = [e.number for e in resumed.events(some, labels, checkpoint=path) if isinstance(e, Epoch)]
+    assert epochs == [3, 4, 5]
+    assert np.allclose(whole.predict_proba(some), resumed.predict_proba(some), atol=1e-6)
+
+
+def test_ctrl_c_keeps_the_best_so_far(tiny, monkeypatch):
+    some, labels = texts(40)
+    task = Classifier(tiny, **SMALL, epochs=30)
+    looks = itertools.count()
+
+    def measured(true, answers):
+        look = next(looks)
+        if look == 3:
+            raise KeyboardInterrupt
+        return replace(Classifier.measure(task, true, answers), value=(0.2, 0.9, 0.4)[look])
+
+    monkeypatch.setattr(task, "measure", measured)
+    with pytest.warns(UserWarning, match="best so far"):
+        task.fit(some, labels)
+    assert task.best_ == 0.9
+    short = Classifier(tiny, **SMALL, epochs=2)
+    looks = itertools.count(1)
+    monkeypatch.setattr(short, "measure", lambda t, a: replace(Classifier.measure(task, t, a), value=next(looks)))
+    short.fit(some, labels)  # ends at its second epoch, which was the best of the other
+    assert np.allclose(task.predict_proba(some), short.predict_proba(some), atol=1e-6)
+
+
+def test_ctrl_c_before_the_first_look_is_ctrl_c(tiny, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    task = Classifier(tiny, **SMALL)
+    monkeypatch.setattr(task, "measure", stop)
+    with pytest.raises(KeyboardInterrupt):
+        task.fit(*texts(20))
+
+
+def test_stops_early_and_keeps_the_best(tiny, monkeypatch):
+    task = Classifier(tiny, **SMALL, epochs=30, patience=2)
+    values = iter([0.0, 0.0, 0.0, 0.5, 0.4, 0.5])
+    score = Classifier.measure(task, ["a"], ["a"])
+    monkeypatch.setattr(task, "measure", lambda *_: replace(score, value=next(values)))
+    *_, end = task.events(*texts(20))
+    assert isinstance(end, Finished)
+    assert (end.epoch, end.value, end.why) == (4, 0.5, "no better in 2 epochs")
+
+
+def test_what_the_data_is_like_is_told(tiny):
+    some, labels = texts(44)
+    labels = ["rare" if k == 0 else "animal" for k in range(44)]
+    first = next(Classifier(tiny, **SMALL).events([*some, ""], [*labels, "animal"], dev=(["x"], ["new"])))
+    assert isinstance(first, Prepared)
+    told = "\n".join(first.notes)
+    assert "animal occurs 44 times, rare 1 times" in told
+    assert "never learned: new" in told
+    assert "1 texts have no words" in told
+    tags = [["B-A", "O"], ["I-B", "B-B"]]
+    first = next(Tagger(tiny, **SMALL).events([["a", "b"], ["c", "d"]], tags, dev=([["a"]], [["O"]])))
+    assert "1 tags break the scheme BIO" in "\n".join(first.notes)
+
+
+def test_word_vectors_of_every_kind(tiny):
+    some, labels = texts(40)
+    for vectors in (GIVEN, "scratch"):
+        task = Classifier(None, vectors=vectors, **SMALL, epochs=12, at="input").fit(some, labels)
+        assert task.score(some, labels) > 0.9
+        assert task.mixes_ == []
+    capital = [text.upper() for text in some]
+    assert Classifier(None, vectors=GIVEN, **SMALL, epochs=12).fit(capital, labels).score(some, labels) > 0.9
+
+
+def test_given_vectors_stay_as_they_came_and_unknown_words_learn(tiny):
+    task = Classifier(None, vectors=GIVEN, **SMALL, epochs=3).fit(*texts(40))
+    table = task.network_["way_in"].table
+    assert np.array_equal(table.weight.detach().numpy()[3:], GIVEN.values)
+    assert not np.allclose(table.marks.detach().numpy()[2], GIVEN.values.mean(axis=0))
+
+
+def test_a_tuned_model_learns_and_the_one_it_came_from_does_not(tiny):
+    before = {name: value.clone() for name, value in tiny.bundle.weights.items()}
+    task = Classifier(tiny, **SMALL, epochs=3, tune=True, tune_rate=0.01).fit(*texts(40))
+    learned = task.feed_.tuned.learned().weights
+    assert all(torch.equal(before[name], value) for name, value in tiny.bundle.weights.items())
+    assert not any(torch.equal(before[name], learned[name]) for name in before if name.endswith("recur"))
+
+
+@pytest.mark.parametrize("mix", ["weighted", "top", "mean", "concat", 1, (0, 2), "0,1"])
+def test_every_mix(tiny, mix):
+    task = Classifier(tiny, mix=mix, **SMALL, epochs=1).fit(*texts(20))
+    assert bool(task.mixes_) == (mix == "weighted")
+    assert task.network_["way_in"].width == (32 if mix == "concat" else 16)
+
+
+def test_a_strong_l2_keeps_layers_equal(tiny):
+    free, held = (Classifier(tiny, **SMALL, epochs=6, l2=l2).fit(*texts(40)).mixes_[0].shares for l2 in (0.0, 100.0))
+    assert max(held) - min(held) < 0.01 < max(free) - min(free)
+    assert sum(free) == pytest.approx(1)
+
+
+def test_a_document_of_ten_thousand_words_and_none(tiny):
+    some, labels = texts(20)
+    long = " ".join(random.Random(0).choices(COLOURS, k=10_000))
+    task = Classifier(tiny, head="bilstm", **SMALL, epochs=1).fit(
+        [*some, long, "", " "], [*labels, "colour", "animal", "animal"]
+    )
+    assert set(task.predict([long, "", "\n"])) <= {"colour", "animal"}
+
+
+def test_chinese_is_cut_into_words(tiny):
+    some = ["我爱北京天安门。天气很好！", "他不喜欢这本书。", "北京很大。", "这本书很好。"] * 5
+    task = Classifier(tiny, **SMALL, epochs=1).fit(some, ["a", "b", "a", "b"] * 5)
+    assert task.lang_ == "zh"
+    split = task._texts(["我爱北京天安门。天气很好！"])[0]
+    assert [len(sentence) > 2 for sentence in split] == [True, True]
+    assert "北京" in split[0]
+    assert task.predict([["北京", "很", "大"], "北京很大"])  # split already, or not
+
+
+def test_scikit_learns_manners(tiny):
+    task = Classifier(tiny, hidden=7, vectors="scratch")
+    assert task.get_params()["hidden"] == 7 and task.get_params()["elmo"] is tiny
+    twin = sklearn.base.clone(task.set_params(rate=0.02, epochs=2))
+    assert twin is not task and twin.elmo is tiny
+    assert twin.get_params() == task.get_params()
+    some, labels = texts(30)
+    assert twin.fit(some, labels) is twin
+    assert twin.predict_proba(some).shape == (30, 2)
+    assert np.allclose(twin.predict_proba(some).sum(axis=1), 1)
+    assert twin.score(some, labels) == np.mean([a == b for a, b in zip(twin.predict(some), labels, strict=True)])
+    assert not hasattr(task, "labels_")
+
+
+def test_mistakes_are_told(tiny):
+    some, labels = texts(10)
+    told = [
+        (ConfigError, "known are at, mix", lambda: Classifier(tiny, widht=3).fit(some, labels)),
+        (ConfigError, "head is 'tree'", lambda: Classifier(tiny, head="tree").fit(some, labels)),
+        (
+            ConfigError,
+            "linear head has no network",
+            lambda: Classifier(tiny, head="linear", at="both").fit(some, labels),
+        ),
+        (ConfigError, "mix is 'some'", lambda: Classifier(tiny, mix="some").fit(some, labels)),
+        (ConfigError, "layers are numbered 0", lambda: Classifier(tiny, mix=7).fit(some, labels)),
+        (ConfigError, "nothing goes in", lambda: Classifier(None).fit(some, labels)),
+        (ConfigError, "dropout is 1", lambda: Classifier(tiny, dropout=1).fit(some, labels)),
+        (ConfigError, "afresh", lambda: Classifier(bilmo.Embedder(tiny.bundle, start="carry")).fit(some, labels)),
+        (TextError, "nothing to learn", lambda: Classifier(tiny).fit(some, ["a"] * 10)),
+        (TextError, "10 texts, but 1 answers", lambda: Classifier(tiny).fit(some, ["a"])),
+        (TextError, "no examples", lambda: Classifier(tiny).fit([], [])),
+        (TextError, "found one string", lambda: Classifier(tiny).fit("text", labels)),
+        (TextError, "labels are strings", lambda: Classifier(tiny).fit(some, [1] * 10)),
+        (TextError, "too few different", lambda: Classifier(tiny).fit(["a", "a"], ["x", "y"])),
+        (TextError, "1 tokens, but 2 tags", lambda: Tagger(tiny).fit([["a"]], [["O", "O"]])),
+        (TextError, "a list of words is needed", lambda: Tagger(tiny).fit(["a"], [["O"]])),
+        (BilmoError, "learned nothing yet", lambda: Classifier(tiny).predict(some)),
+        (TextError, "split is 'xx'", lambda: Classifier(tiny, lang="xx").fit(some, labels)),
+    ]
+    for kind, message, run in told:
+        with pytest.raises(kind) as error:
+            run()
+        assert message in str(error.value)
+
+
+def test_the_dev_set_is_split_off_by_words():
+    examples = [([[f"w{k % 30}"]], k) for k in range(60)]
+    train, held = split_off(examples, 0.1)
+    assert sorted(k for _, k in [*train, *held]) == list(range(60))
+    assert 6 <= len(held) <= 8
+    assert not {text[0][0] for text, _ in train} & {text[0][0] for text, _ in held}
+
+
+def test_batches_hold_every_example_once():
+    lengths = [k % 17 for k in range(100)] + [9000, 9000, 30_000]
+    found = batches(lengths, 8, "1 0")
+    assert sorted(k for group in found for k in group) == list(range(103))
+    assert all(len(group) <= 8 for group in found)
+    assert all(len(group) == 1 for group in found if max(lengths[k] for k in group) > 8200)
+    assert found != batches(lengths, 8, "1 1")
+
+
+def test_settings_are_checked():
+    assert settings_of({"mix": "0,1"}).mix == (0, 1)
+    assert settings_of({"mix": 2}).mix == (2,)
+    assert settings_of({}) == Settings()
+    for name in ("hidden", "batch", "epochs", "rate", "dev_share"):
+        with pytest.raises(ConfigError, match=name):
+            settings_of({name: -1})

@@ -1,0 +1,83 @@
+"""Schemes are recognised, written and read back; legal steps are those that some sentence can have."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bilmo.tasks import spans
+
+from strategies import quiet
+
+
+@st.composite
+def sentences(draw, touching: bool = True):
+    """Spans that do not overlap, and the length of their sentence."""
+    at, found = 0, []
+    for _ in range(draw(st.integers(0, 4))):
+        start = at + draw(st.integers(0 if touching else 1, 2))
+        end = start + draw(st.integers(0, 2))
+        found.append((draw(st.sampled_from(("A", "B-C"))), start, end))
+        at = end + 1
+    return found, at + draw(st.integers(0, 2))
+
+
+@quiet
+@given(sentences(), st.sampled_from(("IOB1", "BIO", "BIOES")))
+def test_spans_come_back_from_their_tags(sentence, scheme):
+    found, length = sentence
+    tags = spans.write(found, length, scheme)
+    assert len(tags) == length
+    assert spans.spans(tags) == found
+
+
+@quiet
+@given(sentences(touching=False))
+def test_io_holds_spans_that_do_not_touch(sentence):
+    found, length = sentence
+    assert spans.spans(spans.write(found, length, "IO")) == found
+
+
+@quiet
+@given(sentences())
+def test_what_is_written_as_bioes_is_legal(sentence):
+    found, length = sentence
+    tags = ["O", *spans.write(found, length, "BIOES"), "O"]
+    assert all(spans.may_follow(a, b) for a, b in pairwise(tags))
+
+
+def test_every_illegal_step_is_refused():
+    """A step is legal if and only if some sentence of spans, written as BIOES, has it."""
+    kinds = ("A", "B")
+    tags = spans.bioes_tags(kinds)
+    seen = set()
+    for cut in product(("A", "B", "O"), (1, 2, 4), ("A", "B", "O"), (1, 2, 4)):
+        found, at = [], 0
+        for kind, size in (cut[:2], cut[2:]):
+            if kind != "O":
+                found.append((kind, at, at + size - 1))
+            at += size
+        seen |= set(pairwise(["O", *spans.write(found, at, "BIOES"), "O"]))
+    assert {(a, b) for a in tags for b in tags if spans.may_follow(a, b)} == seen
+
+
+@pytest.mark.parametrize(
+    ("sentences", "scheme", "broken"),
+    [
+        (["I-A O I-B I-B"], "IO", 0),
+        (["I-A B-A O I-B"], "IOB1", 0),
+        (["B-A I-A O B-B B-B"], "BIO", 0),
+        (["B-A I-A O", "I-B B-A"], "BIO", 1),
+        (["B-A E-A S-B O"], "BIOES", 0),
+        (["B-A O S-B O"], "BIOES", 1),
+        (["NOUN VERB"], "plain", 0),
+        (["O O", "O"], "plain", 0),
+        (["B I O B"], "BIO", 0),
+        (["O B-A", "-LRB- NN"], "plain", 0),
+    ],
+)
+def test_schemes_are_recognised(sentences, scheme, broken):
+    assert spans.scheme_of([sentence.split() for sentence in sentences]) == (scheme, broken)
