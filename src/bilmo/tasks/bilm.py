@@ -11,7 +11,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
-import torch
 from torch import Tensor, nn
 
 from bilmo.embed.embedder import settled
@@ -59,7 +58,6 @@ class Tuned(nn.Module):
         return inside
 
     def learned(self) -> Bundle:
-        """The model with the weights that it has now; its start is settled anew, and a softmax would no longer fit."""
+        """The model with the weights that it has now, and the start that they learned with; its softmax is left out."""
         weights: dict[str, Tensor] = {name: value.detach().clone() for name, value in self.network.state_dict().items()}
-        with torch.no_grad():
-            return settled(replace(self.bundle, weights=weights, start=None, layout="tuned with a task", card=""))
+        return replace(self.bundle, weights=weights, layout="tuned with a task", card="")

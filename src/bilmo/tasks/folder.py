@@ -158,7 +158,7 @@ def load(folder: str | PathLike[str], *, elmo: Embedder | str | PathLike[str] | 
     elmo: that biLM, or where it is now; None looks where it was.
     """
     path = Path(folder)
-    if not (path / CONFIG).is_file():
+    if not (path / CONFIG).is_file() or b'"bilmo_task"' not in (path / CONFIG).read_bytes():
         raise NotAModel(f"{path}: is no folder of a task; `bilmo fit` makes them")
     config = read_json(path / CONFIG, TaskFile)
     if config.format != FORMAT or config.bilmo_task not in TASKS:

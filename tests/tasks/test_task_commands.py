@@ -1,0 +1,236 @@
+"""Tasks as a user runs them: every form of data, every command, every mistake."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+
+import pytest
+from conftest import sentences, texts
+
+from bilmo.tasks import columns, spans
+
+QUICK = ("--hidden", 6, "--rate", 0.02, "--epochs", 3)
+
+
+def write_texts(path, number=30, seed=0):
+    some, labels = texts(number, seed)
+    pairs = list(zip(labels, some, strict=True))
+    if path.suffix == ".csv":
+        path.write_text("label,text\n" + "".join(f'{label},"{text}"\n' for label, text in pairs), encoding="utf-8")
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps({"label": a, "text": b}) + "\n" for a, b in pairs), encoding="utf-8")
+    elif path.suffix == "":
+        for k, (label, text) in enumerate(pairs):
+            (path / label).mkdir(parents=True, exist_ok=True)
+            (path / label / f"{k}.txt").write_text(text, encoding="utf-8")
+    else:
+        mark = "\t" if path.suffix == ".tsv" else " "
+        path.write_text("".join(f"{label}{mark}{text}\n" for label, text in pairs), encoding="utf-8")
+    return path
+
+
+def write_sentences(path, number=30, seed=0, scheme="BIO"):
+    some, tags = sentences(number, seed)
+    tags = [spans.write(spans.spans(one), len(one), scheme) for one in tags]
+    pairs = list(zip(some, tags, strict=True))
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps({"tokens": a, "tags": b}) + "\n" for a, b in pairs), encoding="utf-8")
+    else:
+        rows = ("".join(f"{w}\t{t}\n" for w, t in zip(a, b, strict=True)) + "\n" for a, b in pairs)
+        path.write_text("".join(rows), encoding="utf-8")
+    return path
+
+
+def ok(result):
+    assert result.code == 0, result.err
+    return result
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.txt", "a.csv", "a.jsonl", "folder"])
+def test_classify_in_every_form(run, model, tmp_path, name):
+    train = write_texts(tmp_path / name)
+    out = tmp_path / "out"
+    learned = ok(run("fit", "classify", model, "--train", train, "--test", train, "-o", out, *QUICK))
+    assert re.search(r"layer weights at the input: word 0\.\d+  layer 1 0\.\d+  layer 2 0\.\d+  scale", learned.out)
+    assert "macro F1" in learned.out and "true \\ answered" in learned.out
+    assert "animal 1" in learned.out and "split off" in learned.out
+    scored = ok(run("score", out, train))
+    assert scored.out.splitlines()[0] in learned.out
+    answered = ok(run("predict", out, "-", stdin="a red cow\n\nthe blue\n"))
+    rows = [line.split("\t") for line in answered.out.splitlines()]
+    assert [row[1] for row in rows] == ["a red cow", "", "the blue"]
+    assert {row[0] for row in rows} <= {"animal", "colour"}
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme"),
+    [("a.conll", "BIO"), ("a.txt", "IO"), ("a.conll", "IOB1"), ("a.conll", "BIOES"), ("a.jsonl", "BIO")],
+)
+def test_tag_in_every_form_and_scheme(run, model, tmp_path, name, scheme):
+    train = write_sentences(tmp_path / name, scheme=scheme)
+    dev = write_sentences(tmp_path / f"dev-{name}", 8, seed=1, scheme=scheme)
+    out = tmp_path / "out"
+    learned = ok(run("fit", "tag", model, "--train", train, "--dev", dev, "--test", dev, "-o", out, *QUICK))
+    assert "span F1" in learned.out and "token accuracy" in learned.out and "FARM" in learned.out
+    ok(run("predict", out, dev, "-o", tmp_path / "answers.conll"))
+    answers = columns.read(tmp_path / "answers.conll")
+    assert [a.tokens for a in answers] == [e.tokens for e in columns.read(dev)]
+    assert all(spans.scheme_of([a.tags])[1] == 0 for a in answers)
+    assert f'"scheme": "{scheme}"' in (out / "config.json").read_text("utf-8")
+
+
+def test_parts_of_speech(run, model, tmp_path):
+    rest = "\t_" * 5
+    rows = f"1\tcat\t_\tNOUN\tNN{rest}\n2\tsaw\t_\tVERB\tVBD{rest}\n\n1\tdog\t_\tNOUN\tNN{rest}\n\n"
+    (tmp_path / "a.conllu").write_text(rows * 8, encoding="utf-8")
+    for column, tags in (("upos", {"NOUN", "VERB"}), ("xpos", {"NN", "VBD"})):
+        out = tmp_path / column
+        fit = ("fit", "tag", model, "--train", tmp_path / "a.conllu", "-o", out, "--column", column, "--head", "linear")
+        assert "accuracy" in ok(run(*fit, "--test", tmp_path / "a.conllu", "--mix", "1", *QUICK)).out
+        assert "never learned" not in ok(run("score", out, tmp_path / "a.conllu")).err
+        answered = ok(run("predict", out, "-", "--to", "jsonl", "--probabilities", stdin="cat saw\ndog\n"))
+        entries = [json.loads(line) for line in answered.out.splitlines()]
+        assert {tag for entry in entries for tag in entry["tags"]} <= tags
+        assert all(0 < p <= 1 for entry in entries for p in entry["probabilities"])
+
+
+@pytest.fixture
+def classifier(run, model, tmp_path):
+    ok(run("fit", "classify", model, "--train", write_texts(tmp_path / "a.tsv"), "-o", tmp_path / "task", *QUICK))
+    return tmp_path / "task"
+
+
+def test_answers_in_every_form(run, classifier, tmp_path):
+    asked = tmp_path / "asked.jsonl"
+    asked.write_text('{"text": "a red\\tcow"}\n{"tokens": ["the", "漢字"]}\n', encoding="utf-8")
+    table = ok(run("predict", classifier, asked, "--probabilities")).out.splitlines()
+    assert table[0] == "label\tanimal\tcolour\ttext"
+    assert table[1].endswith("\ta red cow") and table[2].endswith("\tthe 漢字")
+    assert sum(map(float, table[1].split("\t")[1:3])) == pytest.approx(1, abs=1e-3)
+    said = ok(run("predict", classifier, asked, "-o", tmp_path / "out.jsonl", "--probabilities"))
+    assert said.out == f"{tmp_path / 'out.jsonl'}: 2 answered\n"
+    first, second = (json.loads(line) for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines())
+    assert first["text"] == "a red\tcow" and second["tokens"] == ["the", "漢字"]
+    assert set(first["probabilities"]) == {"animal", "colour"}
+    assert first["label"] == max(first["probabilities"], key=first["probabilities"].get)
+    assert ok(run("predict", classifier, "-", stdin='{"text": "cow"}\n')).out.endswith("\tcow\n")
+    tsv = ok(run("predict", classifier, tmp_path / "a.tsv", "-o", tmp_path / "again.tsv"))
+    assert "30 answered" in tsv.out
+    assert "accuracy  " in ok(run("score", classifier, tmp_path / "again.tsv")).out
+
+
+def test_labels_that_were_never_learned_are_told(run, classifier, tmp_path):
+    (tmp_path / "new.tsv").write_text("plant\tthe tree\nanimal\ta cow\n", encoding="utf-8")
+    assert "never learned, so never answered: plant (1)" in ok(run("score", classifier, tmp_path / "new.tsv")).err
+
+
+def test_the_same_command_goes_on_and_another_does_not(run, model, tmp_path):
+    train, out = write_texts(tmp_path / "a.tsv"), tmp_path / "out"
+    fit = ("fit", "classify", model, "--train", train, "-o", out)
+    first = ok(run(*fit, *QUICK))
+    again = ok(run(*fit, *QUICK))
+    assert first.out.splitlines()[-2:] == again.out.splitlines()[-2:]
+    assert "epoch " not in again.err
+    other = run(*fit, *QUICK, "--seed", 2)
+    assert other.code == 1 and "settings.seed was 1 and is now 2" in other.err
+    write_texts(train, seed=4)
+    assert "the examples are others" in run(*fit, *QUICK).err
+
+
+def test_compare(run, model, tmp_path):
+    train, test = write_texts(tmp_path / "a.tsv"), write_texts(tmp_path / "b.tsv", 10, seed=1)
+    fit = ("compare", "classify", model, "--train", train, "--test", test, "--seeds", 2, *QUICK)
+    found = ok(run(*fit, "-o", tmp_path / "table.md")).out.splitlines()
+    assert [row.split()[0] for row in found] == ["variant", "words", "elmo", "both", "top", "mean"]
+    assert "error reduction" in found[0] and found[2].rstrip().endswith("%")
+    assert (tmp_path / "table.md").read_text("utf-8").count("\n") == 7
+    tags = write_sentences(tmp_path / "a.conll")
+    found = ok(run("compare", "tag", model, "--train", tags, "--seeds", 1, "--variants", "0,2", *QUICK)).out
+    assert re.search(r"variant +span F1.*\nlayer 0 .*\nlayer 2 ", found)
+
+
+def test_the_tutorial_is_three_lines(run, model, tmp_path):
+    train = write_texts(tmp_path / "a.tsv")
+    vectors = tmp_path / "glove.txt"
+    vectors.write_text("cat 0.1 0.2 0.3\nred 0.3 0.1 0.2\n", encoding="utf-8")
+    fit = ("fit", "classify", model, "--train", train, *QUICK)
+    ok(run(*fit, "-o", tmp_path / "a", "--vectors", vectors))
+    ok(run(*fit, "-o", tmp_path / "b"))
+    ok(run(*fit, "-o", tmp_path / "c", "--mix", "mean", "--head", "linear"))
+    vectors.unlink()  # the folder carries what it needs
+    assert ok(run("predict", tmp_path / "a", "-", stdin="red cat\n")).out
+
+
+MISTAKES = {
+    "no train": (("--train", "nowhere.tsv"), "there is no such file"),
+    "no model": (("--model-is", "nowhere"), "there is no such"),
+    "wrong line": (("--train", "wrong.tsv"), "line 2: has no tab"),
+    "bad head": (("--head", "tree"), "head is 'tree'; known are mean, max"),
+    "bad mix": (("--mix", "some"), "mix is 'some'"),
+    "bad layer": (("--mix", "9"), "layers are numbered 0"),
+    "nothing goes in": (("--elmo", "none"), "nothing goes in"),
+    "bad vectors": (("--vectors", "nowhere.txt"), "there is no such file"),
+    "bad form": (("--form", "xml"), "form is 'xml'"),
+    "bad language": (("--lang", "xx"), "split is 'xx'"),
+    "bad rate": (("--rate", "0"), "rate is 0.0"),
+    "one label": (("--train", "one.tsv"), "nothing to learn"),
+    "linear output": (("--head", "linear", "--elmo", "both"), "linear head"),
+    "taken": (("-o", "taken"), "exists already"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_message_and_leaves_nothing(run, model, tmp_path, monkeypatch, mistake):
+    monkeypatch.chdir(tmp_path)
+    write_texts(tmp_path / "good.tsv")
+    (tmp_path / "wrong.tsv").write_text("a\tb\nc\n", encoding="utf-8")
+    (tmp_path / "one.tsv").write_text("a\tb\na\tc\n", encoding="utf-8")
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "file").write_text("x")
+    options, message = MISTAKES[mistake]
+    place = model
+    if options[0] == "--model-is":
+        place, options = options[1], ()
+    usual = {"--train": "good.tsv", "-o": "out"}
+    given = usual | dict(zip(options[::2], options[1::2], strict=True))
+    before = sorted(file.name for file in tmp_path.iterdir())
+    result = run("fit", "classify", place, *(part for pair in given.items() for part in pair), *QUICK[:2])
+    assert result.code == 1
+    assert message in result.err and "Traceback" not in result.err
+    assert sorted(file.name for file in tmp_path.iterdir()) == before
+
+
+def test_mistakes_of_the_other_commands(run, classifier, another, model, tmp_path):
+    assert "is no folder of a task" in run("predict", model, "-").err
+    assert "this is another one" in run("predict", classifier, "-", "--model", another).err
+    assert "known are auto" in run("predict", classifier, "-", "--to", "xml").err
+    assert "a table or as JSONL" in run("predict", classifier, "-", "--to", "conll").err
+    assert "no variant 'x'" in run("compare", "classify", model, "--train", tmp_path / "a.tsv", "--variants", "x").err
+    failed = run("predict", classifier, tmp_path / "nowhere.txt", "-o", tmp_path / "new.tsv")
+    assert failed.code == 1 and "no such file" in failed.err and not (tmp_path / "new.tsv").exists()
+
+
+def test_ctrl_c_keeps_the_best_so_far_and_the_run_can_go_on(run, model, tmp_path):
+    train, out = write_texts(tmp_path / "a.tsv", 400), tmp_path / "out"
+    arguments = ["fit", "classify", model, "--train", train, "-o", out, "--patience", 10_000, "--epochs"]
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    command = [sys.executable, "-m", "bilmo", *map(str, arguments), "9999"]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=heed
+    ) as process:
+        for _ in range(1200):
+            if (out / "config.json").exists() or process.poll() is not None:
+                break
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the best so far is in" in err and "Traceback" not in err
+    assert ok(run("predict", out, "-", stdin="a red cow\n")).out
+    assert not [file for file in out.iterdir() if file.name.startswith(".")]

@@ -1,0 +1,144 @@
+"""A saved task answers as it did, on any machine that has its biLM; what is missing or different is told."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from conftest import made, sentences, texts
+
+import bilmo
+from bilmo.errors import BilmoError, ConfigError, DamagedFile, NotAModel, OutputError, VocabError, WeightsError
+from bilmo.store import folder as folders
+from bilmo.store.vectors import Vectors
+from bilmo.tasks import folder
+from bilmo.tasks.classifier import Classifier
+from bilmo.tasks.inputs import LearnedMix
+from bilmo.tasks.picture import drawn
+from bilmo.tasks.tagger import Tagger
+
+SMALL = {"hidden": 6, "epochs": 2, "rate": 0.02}
+GIVEN = Vectors(["red", "cat", "the", "漢字"], np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        (Classifier, {}),
+        (Classifier, {"at": "both", "vectors": GIVEN, "chars": 3, "head": "bilstm", "batch_norm": True}),
+        (Classifier, {"at": "none", "vectors": "scratch"}),
+        (Classifier, {"tune": True, "mix": "0,1"}),
+        (Tagger, {"vectors": GIVEN, "at": "both"}),
+        (Tagger, {"head": "linear", "mix": (1,)}),
+    ],
+)
+def test_a_saved_task_answers_as_it_did(model, tmp_path, kind, settings):
+    some, answers = texts(30) if kind is Classifier else sentences(30)
+    task = kind(bilmo.load(model), **SMALL, **settings).fit(some, answers)
+    folder.save(task, tmp_path / "task", model=str(model))
+    loaded = folder.load(tmp_path / "task")
+    assert type(loaded) is kind and loaded.labels_ == task.labels_
+    new = (texts(10, seed=7) if kind is Classifier else sentences(10, seed=7))[0]
+    for a, b in zip(task.predict_proba(new), loaded.predict_proba(new), strict=True):
+        assert np.allclose(a, b, atol=1e-5)
+    assert loaded.mixes_ == task.mixes_
+    assert (tmp_path / "task" / "layers.svg").exists() == bool(task.mixes_)
+    if settings.get("tune") or settings.get("at") == "none":  # these need no model outside
+        shutil.rmtree(model)
+        assert folder.load(tmp_path / "task").predict(new) == task.predict(new)
+
+
+@pytest.fixture
+def saved(model, tmp_path):
+    task = Classifier(bilmo.load(model), vectors=GIVEN, **SMALL).fit(*texts(30))
+    folder.save(task, tmp_path / "task", model=str(model))
+    return tmp_path / "task"
+
+
+def test_a_missing_model_is_told_and_may_be_elsewhere(saved, model, tmp_path):
+    model.rename(tmp_path / "moved")
+    with pytest.raises(NotAModel, match=r"needs the biLM .*model .*SHA-256.*--model"):
+        folder.load(saved)
+    assert folder.load(saved, elmo=tmp_path / "moved").predict(["a cat"])
+    assert folder.load(saved, elmo=bilmo.load(tmp_path / "moved")).predict(["a cat"])
+
+
+def test_a_different_model_is_told(saved, model, another):
+    with pytest.raises(WeightsError, match="this is another one"):
+        folder.load(saved, elmo=another)
+    shutil.rmtree(model)
+    folders.write(made(2), model)
+    with pytest.raises(WeightsError, match="this is another one"):
+        folder.load(saved)
+
+
+def test_a_task_that_knew_no_place_asks_for_one(model, tmp_path):
+    task = Classifier(bilmo.load(model), **SMALL).fit(*texts(30))
+    folder.save(task, tmp_path / "task")
+    with pytest.raises(NotAModel, match="say where it is"):
+        folder.load(tmp_path / "task")
+
+
+def test_the_same_model_in_another_layout_will_do(saved, model, tmp_path):
+    from bilmo.legacy import layouts
+
+    layouts.write(bilmo.load(model).bundle, tmp_path / "old", "allennlp")
+    assert folder.load(saved, elmo=tmp_path / "old").predict(["a cat"]) == folder.load(saved).predict(["a cat"])
+
+
+def change(path, **values):
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | values), encoding="utf-8")
+
+
+DAMAGES = {
+    "no config": (lambda f: (f / "config.json").unlink(), NotAModel, "is no folder of a task"),
+    "no json": (lambda f: (f / "config.json").write_text('{"bilmo_task"'), DamagedFile, "is not JSON"),
+    "newer": (lambda f: change(f / "config.json", format=9), ConfigError, "newer bilmo"),
+    "other task": (lambda f: change(f / "config.json", bilmo_task="sing"), ConfigError, "knows classify, tag"),
+    "misspelt": (lambda f: change(f / "config.json", extra=1), ConfigError, "extra"),
+    "no facts": (lambda f: change(f / "config.json", facts={}), DamagedFile, "labels"),
+    "fewer labels": (
+        lambda f: change(f / "config.json", facts={"labels": ["a"], "lang": "en"}),
+        WeightsError,
+        "does not fit",
+    ),
+    "no weights": (lambda f: (f / "task.safetensors").unlink(), DamagedFile, "cannot be read"),
+    "a bit": (lambda f: flip(f / "task.safetensors"), DamagedFile, "is not the file that was saved"),
+    "vectors": (lambda f: flip(f / "vectors.safetensors"), DamagedFile, "is not the file that was saved"),
+    "words": (lambda f: (f / "words.txt").write_text("<S>\n</S>\n<UNK>\n"), VocabError, "has 3 entries"),
+    "no words": (lambda f: (f / "words.txt").unlink(), BilmoError, "no such file"),
+}
+
+
+def flip(path):
+    data = bytearray(path.read_bytes())
+    data[-3] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_is_told(saved, damage):
+    spoil, kind, message = DAMAGES[damage]
+    spoil(saved)
+    with pytest.raises(kind) as told:
+        folder.load(saved)
+    assert message in str(told.value)
+
+
+def test_a_folder_that_exists_is_left_alone(model, tmp_path):
+    task = Classifier(bilmo.load(model), **SMALL).fit(*texts(30))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").write_text("x")
+    with pytest.raises(OutputError, match="exists already"):
+        folder.save(task, tmp_path / "mine")
+    assert [file.name for file in (tmp_path / "mine").iterdir()] == ["file"]
+
+
+def test_the_picture_has_a_bar_a_layer():
+    picture = ET.fromstring(drawn([LearnedMix("input", (0.25, 0.75), 1.5), LearnedMix("output", (0.5, 0.5), 1.0)]))
+    bars = [float(bar.get("width")) for bar in picture.iter("{http://www.w3.org/2000/svg}rect")]
+    assert bars == [75.0, 225.0, 150.0, 150.0]
+    assert "scale 1.500" in "".join(picture.itertext())
