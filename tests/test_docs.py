@@ -31,7 +31,7 @@ def commands(page):
 
 @pytest.fixture
 def workplace(tmp_path, monkeypatch):
-    """A folder with what the pages take for granted: `old-model`, `model`, `sentences.txt`, `text.txt`."""
+    """A folder with what the pages take for granted: `old-model`, `model`, `sentences.txt`, `text.txt`, task data."""
     torch.manual_seed(0)
     config = bilmo.BiLMConfig(
         words=WordsConfig(chars=CharsConfig(width=4, filters=((1, 8), (2, 16)), highways=1)),
@@ -45,6 +45,12 @@ def workplace(tmp_path, monkeypatch):
     chosen = random.Random(1)
     lines = (" ".join(chosen.choices(["the", "cat", "dog", "saw", "a", "mat"], k=8)) + " ." for _ in range(60))
     (tmp_path / "text.txt").write_text("\n".join(lines), encoding="utf-8")
+    rows = ("good\tthe cat saw a dog .\n", "bad\ta dog sat on the mat .\n")
+    (tmp_path / "reviews.tsv").write_text("".join(f"{row[:-1]} {k}\n" for k in range(12) for row in rows))
+    sentences = "Anna\tB-PER\nLee\tI-PER\nsaw\tO\nOslo\tB-LOC\n\n", "the\tO\ncat\tO\nsat\tO\n\n"
+    (tmp_path / "entities.conll").write_text("".join(f"{k}\tO\n{s}" for k in range(9) for s in sentences))
+    (tmp_path / "glove.txt").write_text("the 0.1 0.2 0.3\ncat 0.3 0.1 0.2\n")
+    monkeypatch.setenv("BILMO_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

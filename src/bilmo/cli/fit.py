@@ -134,7 +134,7 @@ def fit(
     made = make(task, model, vectors, cache, given)
     examples = [read(task, path, form, column) if path else None for path in (train, dev, test)]
     assert examples[0] is not None
-    names = {"model": place(model), "vectors": vectors or ""}
+    names = {"model": str(model), "vectors": vectors or ""}
     try:
         end = learning.watch(run.fit(made, output, examples[0], examples[1], **names))
     except KeyboardInterrupt:
@@ -166,11 +166,6 @@ def read(task: TaskName, path: Path, form: str, column: str) -> tuple[Any, Any]:
     from bilmo.tasks import examples
 
     return examples.read(task.value, path, form=form, column=column)
-
-
-def place(model: Path) -> str:
-    """Where a model is, to be found again from any folder; a name that is no path stays a name."""
-    return str(model.resolve()) if model.exists() else str(model)
 
 
 def tell_unseen(task: Task, answers: Any) -> None:

@@ -94,12 +94,12 @@ class TaskFile:
     """Of each file of weights, so that a damaged one is never used."""
 
 
-def save(task: Task, folder: Path, *, model: str = "") -> None:
+def save(task: Task, folder: str | PathLike[str], *, model: str = "") -> None:
     """Save a task; the folder must be new, and appears only when it is whole.
 
     model: where the biLM is, to be found again when the task is loaded.
     """
-    with new_folder(folder) as partial:
+    with new_folder(Path(folder)) as partial:
         _fill(task, partial, model)
 
 
@@ -126,6 +126,8 @@ def _fill(task: Task, partial: Path, model: str) -> None:
         bilm = BilmFacts(name=BILM, sha256=identity(learned), start="settled", config=learned.config)
     elif task.feed_.store is not None:
         store = task.feed_.store
+        # A path is made whole, to be found again from any folder; a name that is no path stays a name.
+        model = str(Path(model).resolve()) if model and Path(model).exists() else model
         bilm = BilmFacts(name=model, sha256=store.model, start=store.elmo.start, config=store.elmo.config)
     kept = {name: value for name, value in learned_state(task.network_).items() if ".tuned." not in name}
     hashes = {WEIGHTS: _write(kept, partial / WEIGHTS)}
