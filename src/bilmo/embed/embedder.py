@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from os import PathLike
 from pathlib import Path
@@ -21,18 +20,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bilmo.embed.context import in_context
 from bilmo.embed.module import ElmoModule
 from bilmo.embed.texts import Embedded, Floats, check, finished, gathered, splitting
 from bilmo.embed.words import WordCache
 from bilmo.errors import ConfigError, NoSoftmax, TextError
-from bilmo.ids.batch import Key, Sentence, by_length, listed
+from bilmo.ids.batch import Sentence, by_length, listed
 from bilmo.ids.chars import Ids
 from bilmo.legacy import cached, layouts
-from bilmo.net.bilm import Rows, State, settle, spread
+from bilmo.net.bilm import State, settle, spread
 from bilmo.net.config import Direction, Precision
 from bilmo.net.layers import Layers
 from bilmo.net.mix import How, Mix, Norm
-from bilmo.net.workers import side_by_side
 from bilmo.store.bundle import Bundle
 
 Start = Literal["settled", "zero", "carry"]
@@ -329,38 +328,21 @@ class Embedder:
         """
         if not sentences:
             return
+        top = self.config.layers if upto is None else upto
         if self.start == "carry":
+            top = self.config.layers  # every layer goes on from here in the next call
             groups = iter([list(range(len(sentences)))])
         else:
             groups = by_length([len(s) for s in sentences], self.batch_tokens)
         for numbers in groups:
             keys, (ahead, behind, lengths) = self._indexer.places([sentences[k] for k in numbers])
+            places: dict[Direction, Ids] = {"ahead": ahead, "behind": behind}
             with torch.inference_mode():
-                values, after = self._in_context(keys, {"ahead": ahead, "behind": behind}, Rows(lengths), upto)
+                words, before = self._words.vectors(keys), self._before(len(numbers))
+                values, after = in_context(self._network, words, places, lengths, before, top)
             if self.start == "carry":
                 self._carry(after, len(numbers))
             yield numbers, lengths.tolist(), values
-
-    def _in_context(
-        self, keys: list[Key], places: dict[Direction, Ids], rows: Rows, upto: int | None
-    ) -> tuple[Tensor, State]:
-        """Layers (L+1, N, 2D) of a group, one sentence after the other, and the state after it."""
-        config, width = self.config, self.config.width
-        words = self._words.vectors(keys)  # (U, D)
-        before = self._before(len(rows.lengths))
-        layers = config.layers if upto is None else upto
-        values = torch.empty(layers + 1, int(rows.lengths.sum()), config.vector_width)
-        after: State = {}
-
-        def run(half: int, direction: Direction) -> None:
-            x = words[rows.pack(places[direction])]  # (N, D)
-            outputs, after[direction] = self._network.stack(direction, x, rows, before[direction], layers)
-            order = rows.in_sentence_order(reverse=direction == "behind")
-            for number, output in enumerate(outputs):
-                values[number, :, half * width : (half + 1) * width] = output[order]
-
-        side_by_side([partial(run, half, direction) for half, direction in enumerate(config.directions)])
-        return values, after
 
     def _fresh(self, rows: int) -> State:
         if self.start == "settled" and self.bundle.start is not None:

@@ -176,17 +176,15 @@ class Rows:
 
     def home(self, *, reverse: bool) -> Tensor:
         """(N,): for each packed step, its place in a flat (B * T); reversed rows count from their own end."""
-        t, rank = np.nonzero(self._running)
-        row = self.order[rank]
-        place = self.lengths[row] - 1 - t if reverse else t
+        row, step = self.each
+        place = self.lengths[row] - 1 - step if reverse else step
         return torch.from_numpy(row * max(self.lengths) + place)
 
-    def in_sentence_order(self, *, reverse: bool) -> Tensor:
-        """(N,): the packed place of each step, row after row, each row from its begin to its end."""
-        home = self.home(reverse=reverse).numpy()
-        packed = np.empty(self.mask.size, dtype=np.int64)
-        packed[home] = np.arange(len(home))
-        return torch.from_numpy(packed[self.mask.ravel()])
+    @cached_property
+    def each(self) -> tuple[Ids, Ids]:
+        """(N,) and (N,): the row of each packed value, and its step there."""
+        step, rank = np.nonzero(self._running)
+        return self.order[rank], step
 
     def unpack(self, packed: Tensor, home: Tensor) -> Tensor:
         """(N, D) to (B, T, D), zero on padding."""
@@ -212,3 +210,8 @@ def settle(bilm: BiLM, empty: Batch) -> State:
 def spread(state: State, rows: int) -> State:
     """The state of one row given to many."""
     return {d: [tuple(s.expand(rows, -1) for s in layer) for layer in stack] for d, stack in state.items()}
+
+
+def moved(state: State, device: torch.device) -> State:
+    """The same state on another device."""
+    return {d: [tuple(s.to(device) for s in layer) for layer in stack] for d, stack in state.items()}

@@ -19,7 +19,9 @@ from bilmo.net.config import BiLMConfig, CharsConfig, Precision, TableConfig
 from bilmo.net.prepared import Int8Convolutions, Linear, PreparedHighway, Tables, linear
 
 AT_ONCE = 1 << 22
-"""Windows times filters held at a time (16 MB of float32), so that a word of a million characters fits."""
+"""Windows times filters held at a time (16 MB of float32)."""
+LONG = 1 << 14
+"""Characters of a word that are looked at together."""
 
 
 class Highway(nn.Module):
@@ -65,8 +67,12 @@ class CharCNN(nn.Module):
 
     def forward(self, chars: Tensor) -> Tensor:
         """(U, C) ids to (U, F)."""
-        prepared = not torch.is_grad_enabled()
-        x = self._largest(chars) if prepared and self._largest else self._convolved(chars)
+        prepared = not torch.is_grad_enabled() and chars.device.type == "cpu"
+        largest = self._largest if prepared and self._largest else self._convolved
+        overlap = self.config.widest_filter - 1
+        x = largest(chars[:, : LONG + overlap])  # (U, F)
+        for at in range(LONG, chars.shape[1] - overlap, LONG):  # a word of a million characters, piece by piece
+            x = torch.maximum(x, largest(chars[:, at : at + LONG + overlap]))
         x = F.relu(x) if self.config.activation == "relu" else torch.tanh(x)
         for highway in self._highways if prepared and self._highways else self.highways:
             x = highway(x)
@@ -139,6 +145,6 @@ class WordEncoder(nn.Module):
             assert words.chars is not None
             parts.append(self.chars(torch.as_tensor(words.chars, device=device)))
         x = torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]  # (U, M + F)
-        if self._project is not None and not torch.is_grad_enabled():
+        if self._project is not None and not torch.is_grad_enabled() and x.device.type == "cpu":
             return self._project(x)
         return self.project(x) if self.project is not None else x  # (U, D)
