@@ -24,15 +24,18 @@ from bilmo.embed.context import in_context
 from bilmo.embed.module import ElmoModule
 from bilmo.embed.texts import Embedded, Floats, check, finished, gathered, splitting
 from bilmo.embed.words import WordCache
-from bilmo.errors import ConfigError, NoSoftmax, TextError
+from bilmo.errors import ConfigError, NoSoftmax, TextError, WeightsError
 from bilmo.ids.batch import Sentence, by_length, listed
 from bilmo.ids.chars import Ids
 from bilmo.legacy import cached, layouts
+from bilmo.legacy.hdf5 import looks_like
 from bilmo.net.bilm import State, settle, spread
 from bilmo.net.config import Direction, Precision
 from bilmo.net.layers import Layers
 from bilmo.net.mix import How, Mix, Norm
+from bilmo.store import known
 from bilmo.store.bundle import Bundle
+from bilmo.store.known import Known
 
 Start = Literal["settled", "zero", "carry"]
 All = Literal["all"]
@@ -64,12 +67,14 @@ def load(
     batch_tokens: how many tokens are computed at once, at most; more need more memory, and change no vector.
     precision: "int8" multiplies in eight bits, for about half the time; its vectors are close to those of "float32",
         not equal.
-    cache: vectors that an old system computed beforehand for the words of a vocabulary (HDF5 with the dataset
-        `embedding`, vocab.txt beside it); other words still come from the model's own word encoder.
+    cache: vectors of the words of a vocabulary, computed beforehand by `bilmo cache` or by an old system (HDF5 with
+        the dataset `embedding`, vocab.txt beside it); other words still come from the model's own word encoder.
     """
     bundle = layouts.read(Path(path))
-    known = cached.read(Path(cache), bundle.config.width) if cache is not None else None
-    return Embedder(bundle, start=start, split=split, batch_tokens=batch_tokens, precision=precision, known=known)
+    if precision not in get_args(Precision):
+        raise ConfigError(f"precision is {precision!r}; known are {', '.join(get_args(Precision))}")
+    vectors = None if cache is None else _known(Path(cache), bundle, precision)
+    return Embedder(bundle, start=start, split=split, batch_tokens=batch_tokens, precision=precision, known=vectors)
 
 
 class Embedder:
@@ -83,7 +88,7 @@ class Embedder:
         split: str = "auto",
         batch_tokens: int | None = None,
         precision: Precision = "float32",
-        known: tuple[list[str], Vectors] | None = None,
+        known: Known | None = None,
     ) -> None:
         """`known`: words whose vectors were computed beforehand, and those vectors."""
         if start not in get_args(Start):
@@ -282,6 +287,14 @@ class Embedder:
                     out[k] = torch.stack(scores).numpy()
         return out
 
+    def word_vectors(self, words: Sequence[str]) -> Vectors:
+        """(words, D): each word without context, as either half of layer 0 holds it."""
+        keys = [self._indexer.key(word) for word in words]
+        with torch.inference_mode():
+            found = self._words.vectors(list(dict.fromkeys(keys)))
+        rows = {key: row for row, key in enumerate(dict.fromkeys(keys))}
+        return found.numpy()[[rows[key] for key in keys]]
+
     def module(
         self,
         mixes: int = 1,
@@ -361,6 +374,13 @@ class Embedder:
         if self._carried is not None and len(next(iter(self._carried.values()))[0][0]) > rows:
             after = _rows_replaced(self._carried, after)
         self._carried = after
+
+
+def _known(path: Path, bundle: Bundle, precision: Precision) -> Known:
+    """Word vectors that were computed beforehand, by bilmo or by an old system."""
+    if not path.is_file():
+        raise WeightsError(f"{path}: there is no such file of word vectors. `bilmo cache` makes one.")
+    return cached.read(path, bundle.config.width) if looks_like(path) else known.read(path, bundle, precision)
 
 
 def settled(bundle: Bundle) -> Bundle:
