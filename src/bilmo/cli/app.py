@@ -10,7 +10,7 @@ import sys
 import typer
 
 from bilmo import __version__
-from bilmo.cli import compare, convert, embed, evaluate, finetune, fit, info, predict, score, similar, train
+from bilmo.cli import cache, compare, convert, embed, evaluate, finetune, fit, info, predict, score, similar, train
 from bilmo.errors import BilmoError
 
 INTERRUPTED = 130
@@ -26,6 +26,7 @@ app = typer.Typer(
 app.command()(info.info)
 app.command()(convert.convert)
 app.command()(embed.embed)
+app.command()(cache.cache)
 app.command()(train.train)
 app.command()(finetune.finetune)
 app.command()(evaluate.evaluate)

@@ -7,9 +7,11 @@ Knows: rich. Blind to: what is shown.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -58,6 +60,13 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[[Iterable
         yield counted
 
 
+def reading(lines: Iterable[Item]) -> Iterator[Item]:
+    """Lines as they are read, with a count on a terminal."""
+    print("reading the text", file=sys.stderr)
+    with progress("lines") as counted:
+        yield from counted(lines)
+
+
 def training(events: Iterable[Event], folder: Path) -> None:
     """A training run as it goes: facts first, then a bar on a terminal, and each look at held-out text."""
     from bilmo.train.events import Finished, Look, Prepared, Step
@@ -78,16 +87,18 @@ def training(events: Iterable[Event], folder: Path) -> None:
                 speed = event.words / event.seconds
                 bar.update(task, completed=event.done, description=f"loss {event.loss:.3f}  {speed:,.0f} words/s")
                 if event.skipped:
-                    console.print(f"step {event.number}: no finite loss; the step was undone")
+                    console.print(f"step {event.number}: the loss exploded ({event.loss:.4g}); the step was undone")
             elif isinstance(event, Look):
                 kept = "  best so far" if event.best else ""
                 console.print(
                     f"step {event.number:>7,}  held-out perplexity {event.mean:8.2f}  "
-                    f"(ahead {event.ahead:.2f}, behind {event.behind:.2f}){kept}"
+                    f"(ahead {event.ahead:.2f}, behind {event.behind:.2f}){kept}",
+                    soft_wrap=True,
                 )
             elif isinstance(event, Finished):
-                minutes = event.progress.seconds / 60
-                print(f"{folder}: {event.why}; {event.progress.steps:,} steps in {minutes:.1f} minutes")
+                found = event.progress
+                best = "" if found.best is None else f"; held-out perplexity {math.exp(found.best):.2f}"
+                print(f"{folder}: {event.why}; {found.steps:,} steps in {found.seconds / 60:.1f} minutes{best}")
 
 
 def _prepared(event: Prepared) -> None:
@@ -100,6 +111,8 @@ def _prepared(event: Prepared) -> None:
             ("vocabulary", f"{event.vocab:,} of {facts.words:,} distinct words"),
             ("unknown words", f"{event.unknown:.2%} of the held-out text"),
             ("parameters", f"{event.parameters:,}"),
+            ("memory", f"{event.cost.memory / 1e9:.1f} GB, about" if event.cost.memory else "unknown"),
+            ("time left", f"{timedelta(seconds=round(event.cost.seconds))}, about"),
             ("run", "goes on" if event.resumed else "new"),
         ]
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +26,15 @@ def train(
     vocab_size: int | None = typer.Option(None, help="The most frequent words that can be predicted."),
     rate: float | None = typer.Option(None, help="The highest learning rate."),
     dropout: float | None = typer.Option(None, help="More for small corpora."),
+    device: str | None = typer.Option(None, help="auto (a GPU where there is one), cpu, cuda, cuda:1, mps."),
+    precision: str | None = typer.Option(None, help="float32, or bfloat16 for GPUs that have it."),
 ) -> None:
     """Train a model on your own text.
 
     The same command again goes on where the run stopped, be it by Ctrl-C or a power cut. A recipe holds all
     settings; options here replace single ones.
     """
-    from bilmo.cli.show import training
+    from bilmo.cli import show
     from bilmo.train import recipe as recipes
     from bilmo.train import run
 
@@ -52,7 +53,8 @@ def train(
         "vocab_size": vocab_size,
         "rate": rate,
         "dropout": dropout,
+        "device": device,
+        "precision": precision,
     }
     settings = recipes.read(recipe, {name: value for name, value in given.items() if value is not None})
-    print("reading the text", file=sys.stderr)
-    training(run.train(texts, output, settings), output)
+    show.training(run.train(texts, output, settings, reading=show.reading), output)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from bilmo.errors import TextError
 from bilmo.ids.batch import Indexer, Sentence, listed
-from bilmo.net.bilm import BiLM, State, spread
+from bilmo.net.bilm import BiLM, State, moved, spread
 from bilmo.net.mix import Mix
 
 
@@ -39,7 +39,7 @@ class ElmoModule(nn.Module):
             raise TextError("a batch without sentences has no vectors; pass at least one list of words")
         batch = self._indexer.batch(sentences)
         device = next(self.network.parameters()).device
-        one: State = {d: [tuple(s.to(device) for s in layer) for layer in stack] for d, stack in self._start.items()}
+        one = moved(self._start, device)
         with torch.set_grad_enabled(self.tune and torch.is_grad_enabled()):
             layers, _ = self.network(batch, spread(one, len(sentences)))
         inside = layers.inside()

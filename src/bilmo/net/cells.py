@@ -70,17 +70,26 @@ class Cell(nn.Module):
     def forward(self, x: Tensor, steps: Steps, state: LayerState) -> tuple[Tensor, LayerState]:
         """Packed inputs (N, I) and a state to packed outputs (N, D) and the state after each row's last step."""
         config = self.config
+        w: Tensor = self.input
+        u: Tensor = self.recur
+        b: Tensor = self._bias() if config.kind == "lstm" else self.bias
+        p: Tensor | None = self.project
+        half = torch.is_autocast_enabled(x.device.type)
+        if half:  # autocast does not look into functions of our own
+            kind = torch.get_autocast_dtype(x.device.type)
+            x, state = x.to(kind), tuple(part.to(kind) for part in state)
+            w, u, b, p = w.to(kind), u.to(kind), b.to(kind), None if p is None else p.to(kind)
         if config.kind == "rnn":
-            out, h = recurrence.RNN.apply(x, steps, *state, self.input, self.recur, self.bias)  # type: ignore[no-untyped-call]
+            out, h = recurrence.RNN.apply(x, steps, *state, w, u, b)  # type: ignore[no-untyped-call]
             return out, (h,)
         if config.kind == "gru":
-            out, h = recurrence.GRU.apply(x, steps, *state, self.input, self.recur, self.bias)  # type: ignore[no-untyped-call]
+            out, h = recurrence.GRU.apply(x, steps, *state, w, u, b)  # type: ignore[no-untyped-call]
             return out, (h,)
-        weights = (self.input, self.recur, self._bias(), self.project)
         clips = (config.cell_clip, config.projection_clip)
-        if not torch.is_grad_enabled() or not any(t is not None and t.requires_grad for t in (x, *state, *weights)):
+        if not torch.is_grad_enabled() or not any(t is not None and t.requires_grad for t in (x, *state, w, u, b, p)):
             h, c = state
-            out, h, c = recurrence.lstm(x, steps, h, c, self._prepared or PlainWeights(*weights), *clips)
+            ready = PlainWeights(w, u, b, p) if half or self._prepared is None else self._prepared
+            out, h, c = recurrence.lstm(x, steps, h, c, ready, *clips)
             return out, (h, c)
-        out, h, c = recurrence.LSTM.apply(x, steps, *state, *weights, *clips)  # type: ignore[no-untyped-call]
+        out, h, c = recurrence.LSTM.apply(x, steps, *state, w, u, b, p, *clips)  # type: ignore[no-untyped-call]
         return out, (h, c)

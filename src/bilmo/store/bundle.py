@@ -5,6 +5,7 @@ Knows: ids, net. Blind to: files and formats.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -50,6 +51,20 @@ class Bundle:
     def has_softmax(self) -> bool:
         """Whether the model can score words."""
         return "softmax.weight" in self.weights
+
+    def identity(self) -> str:
+        """A SHA-256 of what gives the model its layers, the same whatever layout it lies in.
+
+        The softmax is no part of it, and neither is the start, which follows from the rest unless it was learned.
+        """
+        words = self.vocab.words if self.vocab and self.config.words.table else ()
+        names = [*(self.chars.lines() if self.chars else ()), "", *words]
+        digest = hashlib.sha256(repr((self.config, names)).encode("utf-8", "surrogatepass"))
+        for name, value in sorted(self.weights.items()):
+            if not name.startswith("softmax."):
+                digest.update(name.encode())
+                digest.update(value.detach().float().contiguous().numpy().data)
+        return digest.hexdigest()
 
     def network(self) -> BiLM:
         """The network with these weights, ready to embed."""

@@ -58,8 +58,14 @@ def facts_of(bundle: Bundle) -> list[tuple[str, str]]:
     return facts
 
 
-def card_of(bundle: Bundle) -> str:
-    """A card for a model that brought none."""
+UNKNOWN_TRAINING = (
+    "## Training\n\nNot known: the files that this model came from do not say what text it was trained on, "
+    "and its perplexity was not measured.\n"
+)
+
+
+def card_of(bundle: Bundle, training: str = UNKNOWN_TRAINING) -> str:
+    """A card for a model that brought none; `training` is the part that a run tells."""
     (_, origin), *rest = facts_of(bundle)
     facts = "".join(f"| {name} | {value} |\n" for name, value in [("made from", origin), *rest])
     parts = "".join(f"| {part} | {count:,} |\n" for part, count in parts_of(bundle))
@@ -71,6 +77,5 @@ def card_of(bundle: Bundle) -> str:
         f"| what | value |\n|---|---|\n{facts}\n"
         f"| part | parameters |\n|---|---|\n{parts}| all | {total:,} |\n\n"
         + (f"## Notes\n\n{notes}\n" if notes else "")
-        + "## Training\n\nNot known: the files that this model came from do not say what text it was trained on, "
-        "and its perplexity was not measured.\n"
+        + training
     )

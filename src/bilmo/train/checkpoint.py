@@ -40,6 +40,8 @@ class Progress:
     """At held-out text since then."""
     skipped: int = 0
     """Steps that were undone."""
+    usual_loss: float | None = None
+    """A running mean, nats a word, that an exploding step stands out from."""
     finished: bool = False
 
 

@@ -12,6 +12,16 @@ from bilmo.train.corpus import Facts
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What a run will take, told from a step that was tried."""
+
+    seconds: float
+    """Until its end, about."""
+    memory: int
+    """Bytes, about."""
+
+
+@dataclass(frozen=True)
 class Prepared:
     """Before the first step."""
 
@@ -22,6 +32,7 @@ class Prepared:
     parameters: int
     lang: str
     resumed: bool
+    cost: Cost
 
 
 @dataclass(frozen=True)
@@ -50,6 +61,8 @@ class Look:
     behind: float
     mean: float
     """exp of the mean of both losses."""
+    words: int
+    """That were predicted, boundaries among them."""
     best: bool
 
 

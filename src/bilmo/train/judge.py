@@ -30,8 +30,11 @@ def judge(
     start: Callable[[int], State],
     *,
     most: int | None = None,
-) -> dict[Direction, float]:
-    """Nats a word of each direction over sentences that each begin at `start`; at `most` so many steps, about."""
+) -> tuple[dict[Direction, float], int]:
+    """Nats a word of each direction over sentences that each begin at `start`, and how many words that were.
+
+    `most`: so many words, about, are enough.
+    """
     model.eval()
     steps = text.steps
     enough = int(np.searchsorted(np.cumsum(steps), most)) + 1 if most is not None else len(steps)
@@ -44,4 +47,4 @@ def judge(
         count += judged.words
         for direction, loss in judged.each.items():
             totals[direction] = totals.get(direction, 0.0) + loss * judged.words
-    return {direction: total / count for direction, total in totals.items()}
+    return {direction: total / count for direction, total in totals.items()}, count

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,24 +19,34 @@ import torch
 from torch import Tensor
 
 from bilmo.errors import BilmoError
-from bilmo.ids.chars import Ids
+from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END, Ids
+from bilmo.ids.vocab import MARKS
 from bilmo.ids.windows import Stream, Text, TextStep, TextSteps, Whole
-from bilmo.net.bilm import State, settle, spread
+from bilmo.net.bilm import State, moved, settle, spread
 from bilmo.store import folder as folders
 from bilmo.store.bundle import Bundle
+from bilmo.store.card import card_of
 from bilmo.train import checkpoint
 from bilmo.train.checkpoint import Progress
 from bilmo.train.corpus import Corpus, Side
-from bilmo.train.events import Event, Finished, Look, Step
+from bilmo.train.events import Cost, Event, Finished, Look, Step
 from bilmo.train.judge import judge
 from bilmo.train.loss import Loss, full_loss, sampled_loss
-from bilmo.train.model import LanguageModel, WordArrays, detached
-from bilmo.train.optimise import optimizer_of, rate_at, set_rate
+from bilmo.train.model import Judged, LanguageModel, WordArrays, detached
+from bilmo.train.optimise import device_of, optimizer_of, rate_at, set_rate
 from bilmo.train.recipe import TrainRecipe
 from bilmo.train.shape import Shape
+from bilmo.train.story import Story
 
-FULL_SOFTMAX = 50_000
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None  # type: ignore[assignment]
+
+FULL_SOFTMAX = 10_000
 """Words up to which the full softmax is chosen."""
+EXPLODED = 3.0
+"""Nats a word above the usual loss from which on a step is not made."""
 LOOK = 20_000
 """Held-out words, about, that are judged at each look; all of them at the end."""
 TOO_OFTEN = 10
@@ -48,14 +59,19 @@ class Loop:
     def __init__(self, recipe: TrainRecipe, shape: Shape, corpus: Corpus, words: WordArrays, folder: Path) -> None:
         self.recipe, self.shape, self.corpus = recipe, shape, corpus
         self._words, self._folder = words, folder
+        self._vocab_ids = np.array(shape.vocab.ids(corpus.words))
+        self._device = device_of(recipe.device)
         self._checkpoint = folder / "training" / "checkpoint.safetensors"
-        self.model: LanguageModel = shape.model(recipe.seed)
+        self.model: LanguageModel = shape.model(recipe.seed).to(self._device)
         self.model.bilm.dropout = recipe.dropout
+        self.model.bfloat16_products = recipe.precision == "bfloat16"
         self._optimizer = optimizer_of(self.model, recipe)
         self._average: dict[str, Tensor] = {}
         self._state: State | None = None
         self._undone = 0
         self.progress = Progress()
+        self.story: Story | None = None
+        """For the model card."""
         if self._checkpoint.exists():
             self._restore()
         elif recipe.average:
@@ -64,6 +80,8 @@ class Loop:
     def events(self) -> Iterator[Event]:
         """Train to the end, telling each step."""
         recipe, progress = self.recipe, self.progress
+        if self.shape.base is not None and self.shape.base.has_softmax and not progress.steps:
+            yield self._look()  # the perplexity before; if nothing gets better, the model stays what it was
         while True:
             text = self._text(progress.epoch)
             while progress.step < len(text):
@@ -81,6 +99,26 @@ class Loop:
                     self._save()
             progress.epoch, progress.step = progress.epoch + 1, 0
 
+    def rehearse(self) -> Cost:
+        """Try a step without changing anything, and tell from it what the run will take."""
+        text = self._text(self.progress.epoch)
+        number = min(self.progress.step, len(text) - 1)
+        seconds = min(self._tried(text[number]) for _ in range(2))  # the first one is slower: things are made ready
+        self._optimizer.zero_grad()
+        memory = 0 if resource is None else 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        if not self.progress.steps:  # what the optimiser will remember of each parameter
+            memory += sum(8 * p.numel() for p in self.model.parameters())
+        left = 1 - self._done(len(text))
+        if self.recipe.minutes is not None:
+            return Cost(60 * self.recipe.minutes * left, memory)
+        return Cost(seconds * len(text) * self.recipe.epochs * left, memory)
+
+    def _tried(self, text: TextStep) -> float:
+        began = time.perf_counter()
+        self._optimizer.zero_grad()
+        self._backward(text, np.random.default_rng(0))
+        return time.perf_counter() - began
+
     def _done(self, steps: int) -> float:
         if self.recipe.minutes is not None:
             return self.progress.seconds / (60 * self.recipe.minutes)
@@ -97,12 +135,13 @@ class Loop:
         return Whole(text, order, budget=recipe.batch, longest=recipe.longest, seed=epoch)
 
     def _side(self, side: Side) -> Text:
-        sentences, vocab = self.corpus.sentences(side), self.shape.vocab
-        return Text(sentences.ids, sentences.ends, vocab.begin, vocab.end)
+        sentences = self.corpus.sentences(side)
+        return Text(sentences.ids, sentences.ends, MARKS.index(SENTENCE_BEGIN), MARKS.index(SENTENCE_END))
 
     def _targets(self, ids: Ids) -> Ids:
-        """Words as the softmax knows them: one beyond its vocabulary is `<UNK>`."""
-        return np.where(ids < len(self.shape.vocab), ids, self.shape.vocab.unknown)
+        """Words of the corpus as the softmax knows them: one beyond its vocabulary is `<UNK>`."""
+        found: Ids = self._vocab_ids[ids]
+        return found
 
     def _step(self, text: TextStep, done: float) -> Step:
         began = time.perf_counter()
@@ -112,23 +151,23 @@ class Loop:
         rate = rate_at(recipe, done)
         set_rate(self._optimizer, rate)
         self.model.train()
+        self.model.head_only = done < recipe.head_first
         self._optimizer.zero_grad()
-        before = self._before(len(text.lengths))
-        judged, after = self.model(text, self._words, self._targets, before, self._loss(np.random.default_rng(seed)))
-        loss = judged.loss
-        # The old recipe's rate and clip belong to a loss that is summed over the steps of a window.
-        (loss * recipe.window if recipe.optimizer == "adagrad" else loss).backward()
+        judged, after = self._backward(text, np.random.default_rng(seed))
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
-        sound = bool(torch.isfinite(norm)) and bool(torch.isfinite(loss.detach()))
+        nats = float(judged.loss.detach())
+        usual = progress.usual_loss
+        sound = bool(torch.isfinite(norm)) and math.isfinite(nats) and (usual is None or nats < usual + EXPLODED)
         if sound:
             self._optimizer.step()
+            progress.usual_loss = nats if usual is None else 0.98 * usual + 0.02 * nats
             self._state = detached(after) if recipe.context == "stream" else None
             self._update_average()
         self._undone = 0 if sound else self._undone + 1
         if self._undone >= TOO_OFTEN:
             raise BilmoError(
-                f"{TOO_OFTEN} steps in a row gave no finite number, up to step {progress.steps}; the run stops and "
-                "its last checkpoint stays as it was. Try a lower rate."
+                f"{TOO_OFTEN} steps in a row exploded, up to step {progress.steps} (loss {nats:.4g}, usual {usual}); "
+                "the run stops and its last checkpoint stays as it was. Try a lower rate."
             )
         progress.step += 1
         progress.steps += 1
@@ -139,12 +178,21 @@ class Loop:
             number=progress.steps,
             epoch=progress.epoch,
             done=done,
-            loss=float(loss.detach()),
+            loss=nats,
             rate=rate,
             words=judged.words,
             seconds=seconds,
             skipped=not sound,
         )
+
+    def _backward(self, text: TextStep, random: np.random.Generator) -> tuple[Judged, State]:
+        """Gradients of a step; its loss, and the state after it."""
+        before = self._before(len(text.lengths))
+        judged, after = self.model(text, self._words, self._targets, before, self._loss(random))
+        # The old recipe's rate and clip belong to a loss that is summed over the steps of a window.
+        scale = self.recipe.window if self.recipe.optimizer == "adagrad" else 1
+        (judged.loss * scale).backward()
+        return judged, after
 
     def _before(self, rows: int) -> State:
         if self.recipe.context == "sentences":
@@ -171,24 +219,22 @@ class Loop:
         trained = {name: value.clone() for name, value in self.model.state_dict().items()} if self._average else {}
         if trained:
             self.model.load_state_dict(self._average)
-        losses = judge(self.model, self._side("held"), self._words, self._targets, self.start, most=LOOK)
+        losses, words = judge(self.model, self._side("held"), self._words, self._targets, self.start, most=LOOK)
         mean = sum(losses.values()) / len(losses)
         best = math.isfinite(mean) and (self.progress.best is None or mean < self.progress.best)
+        perplexity = {direction: _exp(loss) for direction, loss in losses.items()}
+        look = Look(number=self.progress.steps, **perplexity, mean=_exp(mean), words=words, best=best)
         if best:
             self.progress.best, self.progress.looks = mean, 0
-            folders.publish(self.bundle(), self._folder)
+            folders.publish(self.bundle(self._told(look)), self._folder)
         else:
             self.progress.looks += 1
         if trained:
             self.model.load_state_dict(trained)
-        perplexity = {direction: math.exp(loss) for direction, loss in losses.items()}
-        return Look(
-            number=self.progress.steps,
-            ahead=perplexity["ahead"],
-            behind=perplexity["behind"],
-            mean=math.exp(mean),
-            best=best,
-        )
+        return look
+
+    def _told(self, look: Look) -> str:
+        return self.story.tell(self.progress, look) if self.story else ""
 
     def start(self, rows: int) -> State:
         """What isolated sentences start from: the learned start, or where a carried state comes to rest."""
@@ -196,15 +242,17 @@ class Loop:
             return self.model.start_state(rows)
         return spread(settle(self.model.bilm, self.shape.indexer().batch([[]])), rows)
 
-    def bundle(self) -> Bundle:
-        """The model as it is now, ready to be saved."""
+    def bundle(self, story: str = "") -> Bundle:
+        """The model as it is now, ready to be saved; `story` is what its card tells of the training."""
         state = self.model.state_dict()
         weights = {name.removeprefix("bilm."): value for name, value in state.items() if not name.startswith("start.")}
         with torch.no_grad():
             start = self.start(1)
-        return Bundle(
-            self.shape.config, weights, "trained by bilmo", vocab=self.shape.vocab, chars=self.shape.chars, start=start
-        )
+        start = moved(start, torch.device("cpu"))
+        weights = {name: value.cpu() for name, value in weights.items()}
+        shape = self.shape
+        made = Bundle(shape.config, weights, "trained by bilmo", vocab=shape.vocab, chars=shape.chars, start=start)
+        return replace(made, card=card_of(made, story)) if story else made
 
     def _finish(self, why: str) -> Iterator[Event]:
         if self.progress.steps % self.recipe.evaluate_every:
@@ -220,4 +268,10 @@ class Loop:
         was = checkpoint.read(self._checkpoint)
         self.model.load_state_dict(was.model)
         checkpoint.restore(self._optimizer, was.optimizer)
-        self._average, self._state, self.progress = was.average, was.state, was.progress
+        self._average = {name: value.to(self._device) for name, value in was.average.items()}
+        self._state, self.progress = was.state and moved(was.state, self._device), was.progress
+
+
+def _exp(loss: float) -> float:
+    """A perplexity, however bad."""
+    return math.exp(loss) if loss < 700 else math.inf

@@ -73,6 +73,17 @@ class LanguageModel(nn.Module):
         names = {f"{d}_{n}_{k}": part[0] for d, n, k, part in _parts(bilm.zero_state(1))}
         self.start = nn.ParameterDict({name: nn.Parameter(value.clone()) for name, value in names.items()})
         """What every sentence starts from, one row of each state."""
+        self.head_only = False
+        """Train the softmax alone: the network stays as it is."""
+        self.bfloat16_products = False
+        """Products of the network in bfloat16; weights and loss stay float32."""
+
+    def take(self, weights: dict[str, Tensor], start: State | None) -> None:
+        """Go on from these values; a softmax or a start that they lack stays as it is."""
+        state = {name if name.startswith("softmax.") else f"bilm.{name}": value for name, value in weights.items()}
+        for direction, number, k, part in _parts(start or {}):
+            state[f"start.{direction}_{number}_{k}"] = part[0]
+        self.load_state_dict(self.state_dict() | state)
 
     def start_state(self, rows: int) -> State:
         """The learned start, for many rows."""
@@ -95,24 +106,35 @@ class LanguageModel(nn.Module):
         readings: dict[Direction, Reading] = {"ahead": text.ahead, "behind": text.behind}
         readings = {d: readings[d] for d in self.bilm.config.directions}
         packed = {d: rows.pack(reading.inputs) for d, reading in readings.items()}
-        distinct, where = torch.unique(torch.cat(list(packed.values())), return_inverse=True)
-        vectors = self.bilm.words(words.pick(distinct.numpy()))  # (U, D)
-        places = where.split([len(p) for p in packed.values()])
+        tops, after = self._tops(rows, packed, words, state)
+        outputs = torch.cat(tops).float()
+        wanted = [torch.from_numpy(targets(rows.pack(reading.targets).numpy())) for reading in readings.values()]
+        mean, each = loss(self.softmax, outputs, torch.cat(wanted).to(outputs.device))
+        halves = [float(part.double().mean()) for part in each.chunk(len(tops))]
+        return Judged(mean, dict(zip(readings, halves, strict=True)), len(wanted[0])), after
+
+    def _tops(
+        self, rows: Rows, inputs: dict[Direction, Tensor], words: WordArrays, state: State
+    ) -> tuple[list[Tensor], State]:
+        """What the last layer of each direction makes of its packed inputs (N,): (N, D) each; and the state after."""
+        distinct, where = torch.unique(torch.cat(list(inputs.values())), return_inverse=True)
+        device = self.softmax.weight.device
+        half = partial(torch.autocast, device.type, torch.bfloat16, enabled=self.bfloat16_products)
         after: State = {}
 
         def top(direction: Direction, random: torch.Generator, x: Tensor) -> Tensor:
-            """Words (N, D) to what the last layer makes of them."""
-            outputs, after[direction] = self.bilm.stack(direction, x, rows, state[direction], random=random)
-            return self.bilm.drop(outputs[-1], random)
+            with half():  # which every thread has to say for itself
+                outputs, after[direction] = self.bilm.stack(direction, x, rows, state[direction], random=random)
+                return self.bilm.drop(outputs[-1], random)
 
-        tops = trained_side_by_side(
-            [partial(top, direction, _generator(vectors.device)) for direction in readings],
-            [F.embedding(here.to(vectors.device), vectors) for here in places],  # (N, D) each
-        )
-        wanted = [torch.from_numpy(targets(rows.pack(reading.targets).numpy())) for reading in readings.values()]
-        mean, each = loss(self.softmax, torch.cat(tops), torch.cat(wanted).to(vectors.device))
-        halves = [float(part.double().mean()) for part in each.chunk(len(tops))]
-        return Judged(mean, dict(zip(readings, halves, strict=True)), len(places[0])), after
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.head_only), half():
+            vectors = self.bilm.words(words.pick(distinct.numpy()))  # (U, D)
+            places = where.to(device).split([len(places) for places in inputs.values()])
+            tops = trained_side_by_side(
+                [partial(top, direction, _generator(device)) for direction in inputs],
+                [F.embedding(here, vectors) for here in places],  # (N, D) each
+            )
+        return tops, after
 
 
 def _generator(device: torch.device) -> torch.Generator:

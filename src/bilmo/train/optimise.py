@@ -10,6 +10,7 @@ import math
 import torch
 from torch import nn
 
+from bilmo.errors import ConfigError
 from bilmo.train.recipe import TrainRecipe
 
 
@@ -41,3 +42,14 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Use this rate from the next step on."""
     for group in optimizer.param_groups:
         group["lr"] = rate
+
+
+def device_of(name: str) -> torch.device:
+    """Where to train: by name, or the first GPU that torch finds."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.zeros(1, device=name)
+        return torch.device(name)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise ConfigError(f"device is {name!r}; torch cannot use it here ({str(error).splitlines()[0]})") from None

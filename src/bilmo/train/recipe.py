@@ -16,7 +16,7 @@ from bilmo.net.config import STRICT
 from bilmo.store.folder import checked
 
 VECTORS = "vectors:"
-SHIPPED = ("tiny", "novel", "small", "original")
+SHIPPED = ("tiny", "novel", "small", "original", "finetune")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +85,11 @@ class TrainRecipe:
     longest: int = 80
     """sentences: one of more steps is read in pieces."""
     softmax: Literal["auto", "full", "sampled"] = "auto"
-    """auto: full up to 50,000 words."""
-    samples: int = 8192
+    """auto: full up to 10,000 words."""
+    samples: int = 4096
+    """sampled: words that compete with the right one in a step."""
+    head_first: float = 0.0
+    """Share of the run in which the softmax alone is trained, for a network that came without one."""
     optimizer: Literal["adam", "adagrad", "sgd"] = "adam"
     rate: float = 0.002
     warm_up: float = 0.02
@@ -110,12 +113,16 @@ class TrainRecipe:
     patience: int = 8
     """Looks without a better held-out perplexity until training stops; 0 never stops."""
     seed: int = 1
+    device: str = "auto"
+    """auto: a GPU where torch finds one. Or cpu, cuda, cuda:1, mps."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """bfloat16: products in half the bytes, for GPUs that have them; weights stay float32."""
 
     def __post_init__(self) -> None:
         for name in ("batch", "window", "longest", "samples", "evaluate_every", "save_every"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be 1 or more")
-        for name in ("dropout", "average", "warm_up"):
+        for name in ("dropout", "average", "warm_up", "head_first"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be from 0 up to 1, 1 not included")
 

@@ -3,7 +3,7 @@
 The run is a generator of events; whoever reads them decides what to show. What lies in the folder:
 
     config.json model.safetensors vocab.txt chars.txt README.md   the best model so far, as any other
-    train.jsonl                                                    every step and every look at held-out text
+    train.jsonl curve.svg                                          every step and every look at held-out text
     training/                                                      recipe, corpus and checkpoint, to go on from
 
 Knows: everything in train. Blind to: the command line.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,42 +23,82 @@ from filelock import FileLock, Timeout
 
 from bilmo.errors import ConfigError, OutputError
 from bilmo.store.beside import new_file
+from bilmo.store.bundle import Bundle
 from bilmo.store.folder import read_json
 from bilmo.text.files import all_lines, files
 from bilmo.text.split import detect, splitter
 from bilmo.train import corpus as corpora
-from bilmo.train.corpus import Corpus, Sentences
-from bilmo.train.events import Event, Finished, Look, Prepared, Step
+from bilmo.train.board import board
+from bilmo.train.corpus import Corpus
+from bilmo.train.curve import draw
+from bilmo.train.events import Cost, Event, Finished, Look, Prepared, Step
 from bilmo.train.loop import Loop
 from bilmo.train.model import WordArrays
 from bilmo.train.recipe import Recipe, differences
-from bilmo.train.shape import shape_of
+from bilmo.train.shape import Shape, shape_from, shape_of
+from bilmo.train.story import Story
 
 
-def train(texts: list[Path], folder: Path, recipe: Recipe) -> Iterator[Event]:
-    """Train, or go on where the same run stopped; the model folder is whole at every moment."""
+@dataclass(frozen=True)
+class Base:
+    """A trained model to go on from."""
+
+    bundle: Bundle
+    name: str
+    add_words: int
+    """So many words of the new text, the most frequent ones that the model cannot predict, get a place."""
+
+
+def train(
+    texts: list[Path],
+    folder: Path,
+    recipe: Recipe,
+    base: Base | None = None,
+    reading: Callable[[Iterator[str]], Iterable[str]] = iter,
+) -> Iterator[Event]:
+    """Train, or go on where the same run stopped; the model folder is whole at every moment.
+
+    `reading`: all lines of the text pass through it, once, if they must be read.
+    """
     with _alone(folder) as work:
-        lang, corpus = _same_run(texts, work, recipe) or _new_run(texts, work, recipe)
+        lang, corpus = _same_run(texts, work, recipe, base) or _new_run(texts, work, recipe, base, reading)
         words = corpus.words
-        shape = shape_of(recipe.network, recipe.text, words, corpus.counts, lang)
+        if base is None:
+            shape = shape_of(recipe.network, recipe.text, words, corpus.counts, lang)
+        else:
+            shape = shape_from(base.bundle, recipe.text, words, corpus.counts, base.add_words)
         loop = Loop(recipe.train, shape, corpus, WordArrays(words, shape.indexer()), folder)
-        yield Prepared(
-            corpus=corpus.facts,
-            vocab=len(shape.vocab),
-            unknown=_unknown_share(corpus.sentences("held"), len(shape.vocab)),
-            parameters=sum(p.numel() for p in loop.model.parameters()),
-            lang=lang,
-            resumed=loop.progress.steps > 0,
-        )
+        names = [file.name for file in files(texts)]
+        loop.story = Story(recipe, corpus.facts, texts=names, lang=lang, base=base.name if base else None)
         if loop.progress.finished:
+            yield _prepared(corpus, shape, loop, lang, Cost(0.0, 0))
             yield Finished(loop.progress, "this run is over already")
             return
-        with (folder / "train.jsonl").open("a", encoding="utf-8") as log:
+        yield _prepared(corpus, shape, loop, lang, loop.rehearse())
+        log = folder / "train.jsonl"
+        with log.open("a", encoding="utf-8") as file, board(folder / "training" / "tensorboard") as show:
             for event in loop.events():
                 if isinstance(event, Step | Look):
-                    log.write(json.dumps({"what": type(event).__name__.lower(), **asdict(event)}) + "\n")
-                    log.flush()
+                    file.write(json.dumps({"what": type(event).__name__.lower(), **asdict(event)}) + "\n")
+                    file.flush()
+                    show(event)
+                if isinstance(event, Look):
+                    draw(log, folder / "curve.svg")
                 yield event
+
+
+def _prepared(corpus: Corpus, shape: Shape, loop: Loop, lang: str, cost: Cost) -> Prepared:
+    vocab = np.array(shape.vocab.ids(corpus.words))
+    held = np.asarray(corpus.sentences("held").ids)
+    return Prepared(
+        corpus=corpus.facts,
+        vocab=len(shape.vocab),
+        unknown=float((vocab[held] == shape.vocab.unknown).mean()) if len(held) else 0.0,
+        parameters=sum(p.numel() for p in loop.model.parameters()),
+        lang=lang,
+        resumed=loop.progress.steps > 0,
+        cost=cost,
+    )
 
 
 @contextmanager
@@ -98,9 +138,11 @@ class RunFile:
     texts: list[tuple[str, int]]
     """Files and their sizes."""
     lang: str
+    base: tuple[str, int] | None = None
+    """Identity of the model to go on from, and how many words were to be added."""
 
 
-def _same_run(texts: list[Path], work: Path, recipe: Recipe) -> tuple[str, Corpus] | None:
+def _same_run(texts: list[Path], work: Path, recipe: Recipe, base: Base | None) -> tuple[str, Corpus] | None:
     """How the text is split, and the corpus, of the run that was begun here; it must be this one."""
     if not (work / RUN).exists():
         return None
@@ -108,6 +150,8 @@ def _same_run(texts: list[Path], work: Path, recipe: Recipe) -> tuple[str, Corpu
     changed = differences(was.recipe, recipe)
     if was.texts != _sizes(texts):
         changed.append("the text files are others, or their sizes changed")
+    if was.base != _identity(base):
+        changed.append("the model to go on from is another, or the number of words to add")
     if changed:
         raise ConfigError(
             f"{work.parent}: was begun with other settings, so it cannot be gone on with.\n"
@@ -117,21 +161,27 @@ def _same_run(texts: list[Path], work: Path, recipe: Recipe) -> tuple[str, Corpu
     return was.lang, Corpus(work / CORPUS)
 
 
-def _new_run(texts: list[Path], work: Path, recipe: Recipe) -> tuple[str, Corpus]:
+def _new_run(
+    texts: list[Path],
+    work: Path,
+    recipe: Recipe,
+    base: Base | None,
+    reading: Callable[[Iterator[str]], Iterable[str]],
+) -> tuple[str, Corpus]:
     """Read the text, and remember what this run is once that went well."""
     shutil.rmtree(work / CORPUS, ignore_errors=True)  # of a run that was stopped while it read
     lang = detect(all_lines(texts)) if recipe.text.lang == "auto" else recipe.text.lang
     seed, held_out = recipe.train.seed, recipe.text.held_out
-    corpus = corpora.build(all_lines(texts), splitter(lang), work / CORPUS, held_out=held_out, seed=seed)
-    run = RunFile(recipe=recipe, texts=_sizes(texts), lang=lang)
+    corpus = corpora.build(reading(all_lines(texts)), splitter(lang), work / CORPUS, held_out=held_out, seed=seed)
+    run = RunFile(recipe=recipe, texts=_sizes(texts), lang=lang, base=_identity(base))
     with new_file(work / RUN) as partial:
         partial.write_text(json.dumps(asdict(run), indent=1), encoding="utf-8")
     return lang, corpus
 
 
+def _identity(base: Base | None) -> tuple[str, int] | None:
+    return (base.bundle.identity(), base.add_words) if base else None
+
+
 def _sizes(texts: list[Path]) -> list[tuple[str, int]]:
     return [(str(file), file.stat().st_size) for file in files(texts) if file.exists()]
-
-
-def _unknown_share(sentences: Sentences, vocab: int) -> float:
-    return float((np.asarray(sentences.ids) >= vocab).mean()) if len(sentences.ids) else 0.0

@@ -5,12 +5,14 @@ Knows: recipes, configs, vectors files. Blind to: training.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from bilmo.ids.batch import Indexer
 from bilmo.ids.chars import CharTable
@@ -32,13 +34,17 @@ class Shape:
     vocab: Vocab
     chars: CharTable | None
     given: vectors.Vectors | None
+    base: Bundle | None = None
+    """The model to go on from, with a row for each word of `vocab` wherever it has rows."""
 
     def model(self, seed: int) -> LanguageModel:
-        """A fresh model; the same seed gives the same weights."""
+        """A model to train; the same seed gives the same weights."""
         torch.manual_seed(seed)
         model = LanguageModel(BiLM(self.config), Softmax(len(self.vocab), self.config.width))
         if self.given is not None:
             self._give(model, self.given)
+        if self.base is not None:
+            model.take(self.base.weights, self.base.start)
         return model
 
     def _give(self, model: LanguageModel, given: vectors.Vectors) -> None:
@@ -99,3 +105,34 @@ def shape_of(recipe: NetworkRecipe, text: TextRecipe, words: list[str], counts: 
         skip=recipe.skip,
     )
     return Shape(config, vocab, characters, given)
+
+
+def shape_from(base: Bundle, text: TextRecipe, words: list[str], counts: NDArray[np.int64], add_words: int) -> Shape:
+    """The shape of a model that goes on with other text, `add_words` of whose new words get a place.
+
+    A model that names no rows by words (characters alone, no softmax) takes its vocabulary from the text.
+    """
+    if base.vocab is None or not (base.has_softmax or base.config.words.table):
+        frequent = int((counts[3:] >= text.min_count).sum()) + 3
+        return Shape(base.config, Vocab(words[: min(frequent, text.vocab_size or frequent)]), base.chars, None, base)
+    known = base.vocab
+    vocab = Vocab((*known.words, *[word for word in words if word not in known][:add_words]))
+    more = len(vocab) - len(known)
+    weights = {
+        name: _with_rows(value, known.unknown, more) if name in ROW_A_WORD else value
+        for name, value in base.weights.items()
+    }
+    if more and base.has_softmax:  # the new words together begin as likely as an unknown one was
+        weights["softmax.bias"][-more:] -= math.log(more)
+    config = base.config
+    if config.words.table:
+        config = replace(config, words=replace(config.words, table=replace(config.words.table, rows=len(vocab))))
+    return Shape(config, vocab, base.chars, None, replace(base, config=config, weights=weights, vocab=vocab))
+
+
+ROW_A_WORD = ("softmax.weight", "softmax.bias", "words.table.weight")
+
+
+def _with_rows(value: Tensor, like: int, more: int) -> Tensor:
+    """More rows at the end, which begin as copies of an old one."""
+    return torch.cat([value, value[like : like + 1].expand(more, *value.shape[1:])])
