@@ -17,7 +17,7 @@ from bilmo.store.vectors import Vectors
 from bilmo.tasks.events import Event
 from bilmo.tasks.examples import Examples
 from bilmo.tasks.task import Task
-from bilmo.tasks.words import SCRATCH
+from bilmo.tasks.words import SCRATCH, loaded
 
 WORDS = "words"
 USUAL = (WORDS, "elmo", "both", "top", "mean")
@@ -103,11 +103,12 @@ def compare(
     trained from scratch.
     """
     chosen = [variant(name) for name in variants]  # all must be known before the first one learns
+    shared = loaded(vectors or SCRATCH)
     for one in chosen:
         values, measure = [], ""
         for seed in seeds:
             yield Begun(one.name, seed)
-            given = (vectors or SCRATCH) if one.words else None
+            given = shared if one.words else None
             task = kind(elmo, vectors=given, cache=cache, **(settings | one.settings | {"seed": seed}))
             yield from task.events(*train, dev=dev)
             if test is not None:

@@ -254,7 +254,7 @@ class Task(ABC):
 
     def _build(self, settings: Settings, sentences: Sequence[Any]) -> None:
         """A fresh network for the data."""
-        words = words_of(self.vectors, sentences, settings.word_width) if self.vectors is not None else None  # type: ignore[arg-type]
+        words = words_of(self.vectors, sentences, settings.word_width) if self.vectors is not None else None
         elmo = None if settings.at == "none" else self.elmo
         settings = settings if elmo is not None else replace(settings, at="none")
         with torch.random.fork_rng(devices=[]):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -42,10 +43,18 @@ class TaskWords:
         return TableConfig(rows=len(self.vocab), width=self.width, given=given, tuned=not given, lower=self.lower)
 
 
-def words_of(source: Vectors | Path | str, sentences: Iterable[Sentence], width: int) -> TaskWords:
+def loaded(source: Vectors | PathLike[str] | str) -> Vectors | str:
+    """A file read once, for tasks that share it; anything else as it is."""
+    if source == SCRATCH or isinstance(source, Vectors):
+        return source
+    return files.read(Path(source), most=MOST)
+
+
+def words_of(source: Vectors | PathLike[str] | str, sentences: Iterable[Sentence], width: int) -> TaskWords:
     """Word vectors from a file or in memory, or a vocabulary to train them for."""
     if source == SCRATCH:
         return TaskWords(Vocab.count(sentences, min_count=RARE), width, lower=False, values=None)
-    given = source if isinstance(source, Vectors) else files.read(Path(source), most=MOST)
+    given = loaded(source)
+    assert isinstance(given, Vectors)
     vocab, values = given.table()
     return TaskWords(vocab, values.shape[1], given.lower, values)

@@ -1,0 +1,85 @@
+"""An epoch of tagging with layers that were computed once, against running the biLM in every epoch.
+
+    python benchmarks/quality/speed.py MODEL [--examples N]
+
+Both run the same head over the same sentences in the same order, and give the same result: layers are rounded to
+float16 either way. The biLM is run by the fast embedder, as a user would who does not keep its layers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import data
+import torch
+
+import bilmo
+from bilmo.tasks.cache import LayerStore
+from bilmo.tasks.events import Epoch, Step
+from bilmo.tasks.tagger import Tagger
+
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+class Never(LayerStore):
+    """Keeps nothing."""
+
+    def keep(self, sentences: object) -> Iterator[tuple[int, int]]:
+        return iter(())
+
+
+def epoch_seconds(
+    elmo: bilmo.Embedder, some: data.DataSet, head: str, *, kept: bool, epochs: int
+) -> tuple[float, float]:
+    """Seconds of the fastest epoch, its steps only; and the dev set's measure at the end."""
+    task = Tagger(elmo, head=head, epochs=epochs, patience=epochs)
+    dev = (some.dev[0][:100], some.dev[1][:100])
+    events = task.events(*some.train, dev=dev)
+    next(events)
+    if not kept:
+        task.feed_ = replace(task.feed_, store=Never(elmo))
+    best, value, started = float("inf"), 0.0, 0.0
+    for event in events:
+        if isinstance(event, Step):
+            if event.done == 1:
+                best = min(best, time.monotonic() - started)
+        elif isinstance(event, Epoch):
+            value = event.value
+        started = started if isinstance(event, Step) else time.monotonic()
+    return best, value
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", nargs="?", default="en")
+    parser.add_argument("--examples", type=int, help="only so many sentences; nothing is saved")
+    given = parser.parse_args()
+    elmo = bilmo.load(given.model)
+    some = data.slice_of(data.ewt(), given.examples)
+    rows = [
+        "| head | biLM each epoch, s | kept layers, s | ratio | dev, both ways |",
+        "|---|---|---|---|---|",
+    ]
+    for head in ("bilstm-crf", "linear"):
+        fast, value = epoch_seconds(elmo, some, head, kept=True, epochs=2)
+        slow, same = epoch_seconds(elmo, some, head, kept=False, epochs=2)
+        rows.append(f"| {head} | {slow:.1f} | {fast:.1f} | **{slow / fast:.1f}x** | {value:.4f} {same:.4f} |")
+        print(rows[-1], flush=True)
+    heading = (
+        f"# An epoch of tagging\n\n{date.today()}, {len(some.train[0]):,} sentences of ud_english_ewt, model "
+        f"`{given.model}` ({elmo.config.layers} layers of {elmo.config.cell.cells} cells, width {elmo.config.width}), "
+        f"{torch.get_num_threads()} threads\n"
+    )
+    table = "\n".join([heading, *rows]) + "\n"
+    print(table)
+    if not given.examples:
+        (RESULTS / "epoch.md").write_text(table, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
