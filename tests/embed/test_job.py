@@ -294,15 +294,15 @@ def test_a_disk_that_is_too_small_is_told_before_anything_is_computed(model, tex
 
 def test_a_full_disk_keeps_finished_parts(model, text, out, monkeypatch):
     monkeypatch.setattr(job, "PART_TOKENS", 60)
-    usual = job.Parts.add
+    usual = job.Parts.new
 
-    def full(self, *more):
+    def full(self, lengths):
         if len(self.files) == 3:
             raise OutputError("No space left on device")
-        usual(self, *more)
+        return usual(self, lengths)
 
     with monkeypatch.context() as patch, pytest.raises(OutputError, match="No space left"):
-        patch.setattr(job.Parts, "add", full)
+        patch.setattr(job.Parts, "new", full)
         events(model, text, out)
     assert len(parts(out)) == 3
     assert events(model, text, out)[0].done_parts == 3

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bilmo.errors import ConfigError, OutputError
-from bilmo.store.parts import folder_of, parts_of
+from bilmo.store.parts import Parts, folder_of, parts_of
 from bilmo.store.table import Form, Row
 
 FORM = Form(width=3, layers=2)
@@ -24,11 +24,18 @@ def row(*tokens: str) -> Row:
     return Row(" ".join(tokens), list(tokens), np.full(FORM.shape(len(tokens)), len(tokens), np.float32))
 
 
+def add(parts: Parts, *rows: Row, state: dict[str, np.ndarray] | None = None) -> None:
+    with parts.new([len(one.tokens) for one in rows]) as part:
+        for one in rows:
+            part.add([one])
+        part.state = state or {}
+
+
 def stopped(target: Path, *rows: Row, run: dict[str, str] | None = RUN) -> None:
     """A run that ends early, after a part for each row."""
     with pytest.raises(KeyboardInterrupt), parts_of(target, FORM, run) as parts:
         for one in rows:
-            parts.add([one], {"ahead.0.0": np.arange(4, dtype=np.float32)})
+            add(parts, one, state={"ahead.0.0": np.arange(4, dtype=np.float32)})
         raise KeyboardInterrupt
 
 
@@ -37,7 +44,7 @@ def test_finished_parts_are_gone_on_from_and_removed_at_the_end(target):
     with parts_of(target, FORM, RUN) as parts:
         assert (len(parts.files), parts.sentences, parts.tokens) == (2, 2, 2)
         assert np.array_equal(parts.state()["ahead.0.0"], np.arange(4, dtype=np.float32))
-        parts.add([row("b"), row("c", "d", "e")], {})
+        add(parts, row("b"), row("c", "d", "e"))
         assert parts.state() == {}
         table = parts.table()
         assert (table.sentences, table.tokens, table.form) == (4, 6, FORM)
@@ -57,6 +64,16 @@ def test_finished_parts_are_gone_on_from_and_removed_at_the_end(target):
 def test_a_run_stopped_before_its_first_part_leaves_nothing(target):
     stopped(target)
     assert list(target.parent.iterdir()) == []
+
+
+def test_a_part_that_was_not_finished_is_not_kept(target):
+    stopped(target, row("a"))
+    with pytest.raises(KeyboardInterrupt), parts_of(target, FORM, RUN) as parts, parts.new([1, 1]) as part:
+        part.add([row("b")])
+        raise KeyboardInterrupt
+    with parts_of(target, FORM, RUN) as parts:
+        assert parts.sentences == 1
+        assert [one.text for one in parts.table().read()] == ["a"]
 
 
 def test_parts_of_another_run_are_refused_and_stay(target):
@@ -83,7 +100,7 @@ def test_a_run_that_cannot_be_done_again_keeps_nothing_and_goes_on_from_nothing(
 
 def test_two_runs_to_one_file_are_told_apart(target):
     with parts_of(target, FORM, RUN) as parts:
-        parts.add([row("a")], {})
+        add(parts, row("a"))
         with (
             pytest.raises(OutputError, match=r"v\.h5: another run is writing this file now"),
             parts_of(target, FORM, RUN),
@@ -100,7 +117,7 @@ def test_a_damaged_part_and_those_after_it_are_done_again(target, damage):
     second.write_bytes(damage(second.read_bytes()))
     with parts_of(target, FORM, RUN) as parts:
         assert parts.sentences == 1
-        parts.add([row("B")], {})
+        add(parts, row("B"))
         assert [r.text for r in parts.table().read()] == ["a", "B"]
 
 

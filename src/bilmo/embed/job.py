@@ -104,7 +104,8 @@ def run(elmo: Embedder, inputs: Inputs, output: Path, wish: Wish) -> Iterator[Ev
             _check_room(output, max(0, rest) + size, size)
         yield Begun(sentences, size, len(parts.files), parts.sentences)
         yield from _compute(elmo, inputs, parts, wish)
-        notes = embeddings.write(output, parts.table(), compress=wish.compress)
+        with parts.together(output) as path:
+            notes = embeddings.write(path, parts.table(), compress=wish.compress)
         found = Finished(parts.sentences, parts.tokens, notes)
     yield found
 
@@ -119,11 +120,11 @@ def _compute(elmo: Embedder, inputs: Inputs, parts: Parts, wish: Wish) -> Iterat
     most = max(1, min(PART_TOKENS, PART_BYTES // parts.form.bytes(sentences=1, tokens=1)))
     # Batches are made within a part, so that a part comes out the same in every run.
     for part in gathered(((item, elmo.sentences(item)) for item in items), most):
-        done: list[Row] = []
-        for some in _embedded(elmo, zip(*part, strict=True), wish):
-            done += some
-            yield Step(len(some), sum(len(row.tokens) for row in some))
-        parts.add(done, elmo.carried())
+        with parts.new([sum(map(len, sentences)) for sentences in part[1]]) as file:
+            for some in _embedded(elmo, zip(*part, strict=True), wish):
+                file.add(some)
+                yield Step(len(some), sum(len(row.tokens) for row in some))
+            file.state = elmo.carried()
 
 
 def rows(elmo: Embedder, inputs: Inputs, wish: Wish) -> Iterator[Row]:

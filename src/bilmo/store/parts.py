@@ -4,6 +4,7 @@
       lock         held while a run is at work here
       run.json     what the run is: it can go on only as that
       00000.part   finished parts, each written beside and renamed when whole
+      made/        what they are put together to, before it is moved to its place
 
 Knows: zip, filelock, writing beside. Blind to: how vectors are made.
 """
@@ -11,15 +12,17 @@ Knows: zip, filelock, writing beside. Blind to: how vectors are made.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from filelock import FileLock, Timeout
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from bilmo.errors import ConfigError, OutputError
@@ -27,8 +30,25 @@ from bilmo.store.as_numpy import write_array
 from bilmo.store.beside import new_file
 from bilmo.store.table import Form, Row, Table
 
-LOCK, RUN = "lock", "run.json"
+LOCK, RUN, MADE = "lock", "run.json", "made"
 VECTORS, ROWS, STATE = "vectors.npy", "rows.json", "state/"
+
+
+class Part:
+    """A part that is being written: vectors go to the file at once, so that only their sentences stay in memory."""
+
+    def __init__(self, file: IO[bytes], form: Form, numbers: int) -> None:
+        self._file, self._form = file, form
+        self.rows: list[tuple[str, list[str]]] = []
+        self.state: Mapping[str, NDArray[Any]] = {}
+        """What the next part goes on from."""
+        write_array(file, (numbers,), form.dtype, [])
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Some sentences more."""
+        for row in rows:
+            self._file.write(np.ascontiguousarray(row.vectors, dtype=self._form.dtype).data)
+            self.rows.append((row.text, row.tokens))
 
 
 class Parts:
@@ -46,19 +66,20 @@ class Parts:
             for file in found[len(self.files) :]:  # a part goes on from the one before, so later ones are no use
                 file.unlink()
 
-    def add(self, rows: Sequence[Row], state: Mapping[str, NDArray[Any]]) -> None:
-        """Keep a part for good; `state` is what the next one goes on from."""
+    @contextmanager
+    def new(self, lengths: Sequence[int]) -> Iterator[Part]:
+        """A part to fill with sentences of these many tokens; it is kept when all went well."""
         path = self.folder / f"{len(self.files):05}.part"
         with new_file(path) as partial, zipfile.ZipFile(partial, "w") as archive:
             with archive.open(VECTORS, "w", force_zip64=True) as file:
-                numbers = sum(row.vectors.size for row in rows)
-                write_array(file, (numbers,), self.form.dtype, (row.vectors for row in rows))
-            archive.writestr(ROWS, json.dumps([(row.text, row.tokens) for row in rows]))
-            for name, value in state.items():
+                numbers = sum(math.prod(self.form.shape(length)) for length in lengths)
+                part = Part(file, self.form, numbers)
+                yield part
+            archive.writestr(ROWS, json.dumps(part.rows))
+            for name, value in part.state.items():
                 with archive.open(f"{STATE}{name}.npy", "w") as file:
                     write_array(file, value.shape, value.dtype.name, [value])
-            facts = {"sentences": len(rows), "tokens": sum(len(row.tokens) for row in rows)}
-            archive.comment = json.dumps(facts).encode("ascii")
+            archive.comment = json.dumps({"sentences": len(lengths), "tokens": sum(lengths)}).encode("ascii")
         self._count(path)
 
     def _count(self, path: Path) -> None:
@@ -80,17 +101,29 @@ class Parts:
         """All rows of all parts."""
         return Table(self.form, self._rows, self.sentences, self.tokens)
 
+    @contextmanager
+    def together(self, target: Path) -> Iterator[Path]:
+        """A path to put all parts together at; it becomes `target`, and what was made beside it goes along.
+
+        It is among the parts, so that a run that is killed leaves nothing where nobody looks.
+        """
+        shutil.rmtree(self.folder / MADE, ignore_errors=True)
+        (self.folder / MADE).mkdir()
+        yield self.folder / MADE / target.name
+        made = sorted((self.folder / MADE).iterdir(), key=lambda file: file.name == target.name)
+        for file in made:  # the target last
+            file.replace(target.with_name(file.name))
+
     def _rows(self) -> Iterator[Row]:
+        kind = np.dtype(self.form.dtype)
         for path in self.files:
-            with np.load(path) as file:
-                vectors = file[VECTORS.removesuffix(".npy")]
-                rows = json.loads(file[ROWS])
-            at = 0
-            for text, tokens in rows:
-                shape = self.form.shape(len(tokens))
-                end = at + int(np.prod(shape))
-                yield Row(text, tokens, vectors[at:end].reshape(shape))
-                at = end
+            with zipfile.ZipFile(path) as archive, archive.open(VECTORS) as file:
+                npy.read_magic(file)
+                npy.read_array_header_1_0(file)
+                for text, tokens in json.loads(archive.read(ROWS)):
+                    shape = self.form.shape(len(tokens))
+                    raw = file.read(math.prod(shape) * kind.itemsize)
+                    yield Row(text, tokens, np.frombuffer(raw, kind).reshape(shape))
 
 
 def folder_of(target: Path) -> Path:
@@ -145,6 +178,7 @@ def _alone(target: Path, folder: Path) -> FileLock:
 
 
 def _clear(folder: Path) -> None:
+    shutil.rmtree(folder / MADE, ignore_errors=True)
     for file in folder.iterdir():
         if file.name != LOCK:
             file.unlink()
