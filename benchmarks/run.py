@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import embed
+import train
 
 if __name__ == "__main__":
     embed.main()
+    train.main()

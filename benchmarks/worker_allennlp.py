@@ -25,6 +25,7 @@ WANTED = {
     "allennlp.modules.highway",
     "allennlp.modules.input_variational_dropout",
     "allennlp.modules.lstm_cell_with_projection",
+    "allennlp.modules.sampled_softmax_loss",
     "allennlp.modules.scalar_mix",
     "allennlp.modules.time_distributed",
     "allennlp.nn.util",
@@ -79,12 +80,17 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         pass
 
 
-def main(model: str, task: str, out: str) -> None:
+def install() -> None:
+    """From here on the wanted modules of AllenNLP can be imported."""
     sys.meta_path.insert(0, _Finder())
     import allennlp.nn
     import allennlp.nn.util
 
     allennlp.nn.util = sys.modules["allennlp.nn.util"]
+
+
+def main(model: str, task: str, out: str) -> None:
+    install()
     from allennlp.data.token_indexers.elmo_indexer import ELMoCharacterMapper
     from allennlp.modules.elmo import Elmo
 

@@ -83,13 +83,13 @@ class Loop:
         if self.shape.base is not None and self.shape.base.has_softmax and not progress.steps:
             yield self._look()  # the perplexity before; if nothing gets better, the model stays what it was
         while True:
-            text = self._text(progress.epoch)
+            text = self.text(progress.epoch)
             while progress.step < len(text):
                 done = self._done(len(text))
                 if done >= 1:
                     yield from self._finish("all is trained")
                     return
-                yield self._step(text[progress.step], done)
+                yield self.step(text[progress.step], done)
                 if progress.steps % recipe.evaluate_every == 0:
                     yield self._look()
                     if recipe.patience and progress.looks >= recipe.patience:
@@ -101,7 +101,7 @@ class Loop:
 
     def rehearse(self) -> Cost:
         """Try a step without changing anything, and tell from it what the run will take."""
-        text = self._text(self.progress.epoch)
+        text = self.text(self.progress.epoch)
         number = min(self.progress.step, len(text) - 1)
         seconds = min(self._tried(text[number]) for _ in range(2))  # the first one is slower: things are made ready
         self._optimizer.zero_grad()
@@ -124,7 +124,7 @@ class Loop:
             return self.progress.seconds / (60 * self.recipe.minutes)
         return (self.progress.epoch + self.progress.step / steps) / self.recipe.epochs
 
-    def _text(self, epoch: int) -> TextSteps:
+    def text(self, epoch: int) -> TextSteps:
         """An epoch's text, in an order of its own."""
         recipe = self.recipe
         text = self._side("train")
@@ -143,7 +143,8 @@ class Loop:
         found: Ids = self._vocab_ids[ids]
         return found
 
-    def _step(self, text: TextStep, done: float) -> Step:
+    def step(self, text: TextStep, done: float) -> Step:
+        """One update of the weights, when a share `done` of the run is over."""
         began = time.perf_counter()
         recipe, progress = self.recipe, self.progress
         seed = [recipe.seed, progress.epoch, progress.step]

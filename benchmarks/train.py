@@ -1,0 +1,174 @@
+"""Training speed: a step of bilmo against AllenNLP's parts and against plain torch, same shapes and text, in one run.
+
+A step is forward, backward, clipping and update, over 16 rows of 20 words or what the shape says, of each direction.
+The peers' character ids are ready before the clock runs; bilmo's step begins at word ids.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import peers
+import torch
+
+from bilmo.ids.windows import Stream
+from bilmo.legacy import layouts
+from bilmo.store.bundle import Bundle
+from bilmo.train import corpus as corpora
+from bilmo.train.corpus import Corpus
+from bilmo.train.loop import Loop
+from bilmo.train.model import WordArrays
+from bilmo.train.recipe import NetworkRecipe, Recipe, TextRecipe, TrainRecipe
+from bilmo.train.shape import Shape as Network
+from bilmo.train.shape import shape_of
+from text import sentences
+
+HERE = Path(__file__).parent
+THREADS, STEPS, WARM_UP, SAMPLES = 2, 8, 3, 8192
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is trained, and how much of it at a time."""
+
+    name: str
+    cells: int
+    width: int
+    char_width: int
+    words: int
+    rows: int
+    window: int = 20
+
+
+SHAPES = (Shape("small", 1024, 128, 16, 45_000, 64), Shape("novel", 512, 256, 128, 45_000, 16))
+
+
+def recipe_of(shape: Shape) -> Recipe:
+    """The old systems' way to train this shape."""
+    return Recipe(
+        text=TextRecipe(lang="spaces", vocab_size=shape.words),
+        network=NetworkRecipe(cells=shape.cells, width=shape.width, char_width=shape.char_width, highways=1),
+        train=TrainRecipe(
+            context="stream", batch=shape.rows * shape.window, window=shape.window, softmax="sampled", samples=SAMPLES,
+            optimizer="adagrad", rate=0.01, warm_up=0.0, decay=False, clip=10.0, dropout=0.0, device="cpu",
+        ),
+    )  # fmt: skip
+
+
+def task_of(shape: Shape, network: Network, text: Stream, words: list[str]) -> dict[str, object]:
+    """The steps as the peers want them: words and target ids of each row, from the forward reading."""
+    batches, targets = [], []
+    for number in range(STEPS + WARM_UP):
+        inputs = text[number].ahead.inputs
+        batches.append([[words[id] for id in row] for row in inputs])
+        targets.append(np.array(network.vocab.ids(words))[inputs].tolist())
+    recipe = recipe_of(shape).network
+    sizes = {"cells": shape.cells, "width": shape.width, "words": shape.words, "samples": SAMPLES}
+    how = {"char_width": recipe.char_width, "filters": recipe.filters, "threads": THREADS}
+    return sizes | how | {"steps": STEPS, "warm_up": WARM_UP, "batches": batches, "targets": targets}
+
+
+def peer(name: str, python: Path | str, model: Path, task: Path, folder: Path) -> dict[str, float]:
+    out = folder / f"{name}.json"
+    subprocess.run([python, HERE / "worker_train.py", name, model, task, out], check=True)
+    found: dict[str, float] = json.loads(out.read_text(encoding="utf-8"))
+    return found
+
+
+def ours(shape: Shape, corpus: Path, folder: Path) -> dict[str, float]:
+    """The same in a process of its own: the loop that `bilmo train` runs."""
+    out = folder / "bilmo.json"
+    subprocess.run([sys.executable, __file__, shape.name, corpus, folder / f"run-{shape.name}", out], check=True)
+    found: dict[str, float] = json.loads(out.read_text(encoding="utf-8"))
+    return found
+
+
+def work(name: str, corpus_folder: str, folder: str, out: str) -> None:
+    from worker_train import timed
+
+    shape = next(shape for shape in SHAPES if shape.name == name)
+    torch.set_num_threads(THREADS)
+    corpus = Corpus(Path(corpus_folder))
+    recipe = recipe_of(shape)
+    network = shape_of(recipe.network, recipe.text, corpus.words, corpus.counts, "spaces")
+    loop = Loop(recipe.train, network, corpus, WordArrays(corpus.words, network.indexer()), Path(folder))
+    text = loop.text(0)
+    seconds, peak = timed(lambda number: loop.step(text[number], 0.0) and None, STEPS, WARM_UP)
+    Path(out).write_text(json.dumps({"seconds": seconds, "memory": peak}), encoding="utf-8")
+
+
+def gemm_peak() -> float:
+    """What this machine multiplies at best, flops a second."""
+    import time
+
+    torch.set_num_threads(THREADS)
+    a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
+    found = []
+    for _ in range(8):
+        began = time.perf_counter()
+        a @ b
+        found.append(2 * 2048**3 / (time.perf_counter() - began))
+    return max(found)
+
+
+def flops(shape: Shape) -> float:
+    """Of a step, forward and backward: stacks and softmax; the word encoder depends on the text and is left out."""
+    positions = 2 * shape.rows * shape.window
+    layer = 4 * shape.cells * 2 * shape.width + shape.cells * shape.width
+    return 6.0 * positions * (2 * layer + SAMPLES * shape.width)
+
+
+def main() -> None:
+    """Measure, print, save."""
+    rows = [
+        "| shape | rows x words | AllenNLP, words/s | plain torch, words/s | bilmo, words/s | over AllenNLP "
+        "| over torch | share of GEMM peak | memory, bilmo / AllenNLP / torch |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    peak = gemm_peak()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        lines = [" ".join(sentence) for sentence in sentences(60_000)]
+        corpus = corpora.build(lines, lambda line: [line.split()], folder / "corpus", held_out=0.01, seed=1)
+        for shape in SHAPES:
+            recipe = recipe_of(shape)
+            network = shape_of(recipe.network, recipe.text, corpus.words, corpus.counts, "spaces")
+            assert len(network.vocab) == shape.words, f"the text has only {len(network.vocab):,} distinct words"
+            weights = network.model(1).bilm.state_dict()
+            layouts.write(Bundle(network.config, weights, layout="random"), folder / shape.name, "allennlp")
+            loop = Loop(recipe.train, network, corpus, WordArrays(corpus.words, network.indexer()), folder / "none")
+            task = folder / f"{shape.name}.json"
+            task.write_text(json.dumps(task_of(shape, network, loop.text(0), corpus.words)), encoding="utf-8")
+            found = {
+                "allennlp": peer("allennlp", peers.allennlp(), folder / shape.name, task, folder),
+                "torch": peer("torch", sys.executable, folder / shape.name, task, folder),
+                "bilmo": ours(shape, folder / "corpus", folder),
+            }
+            speed = {k: shape.rows * shape.window / v["seconds"] for k, v in found.items()}
+            share = flops(shape) / found["bilmo"]["seconds"] / peak
+            memory = " / ".join(f"{found[k]['memory'] / 1e9:.1f} GB" for k in ("bilmo", "allennlp", "torch"))
+            rows.append(
+                f"| {shape.name} ({shape.cells}, {shape.width}) | {shape.rows} x {shape.window} "
+                f"| {speed['allennlp']:,.0f} | {speed['torch']:,.0f} | {speed['bilmo']:,.0f} "
+                f"| **{speed['bilmo'] / speed['allennlp']:.1f}x** | **{speed['bilmo'] / speed['torch']:.1f}x** "
+                f"| {share:.0%} | {memory} |"
+            )
+            print(rows[-1], flush=True)
+    table = "\n".join(rows)
+    heading = (
+        f"# Training speed\n\n{date.today()}, {THREADS} threads, torch {torch.__version__}, {SAMPLES} sampled words of "
+        f"{SHAPES[0].words:,}, made by `make bench`. Words a second of text; each is predicted by both directions. "
+        "GEMM share counts the products of stacks and softmax alone against a square product of 2,048.\n"
+    )
+    (HERE / "results" / "train.md").write_text(f"{heading}\n{table}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    work(*sys.argv[1:]) if len(sys.argv) > 1 else main()
