@@ -75,6 +75,7 @@ def fitted(tiny, kind, **settings):
 @pytest.mark.parametrize(
     ("kind", "settings"),
     [
+        (Classifier, {"head": "mean", "at": "both"}),
         (Classifier, {"head": "bilstm", "batch_norm": True, "at": "both"}),
         (Classifier, {"head": "attention", "chars": 3, "vectors": "scratch"}),
         (Classifier, {"head": "max", "tune": True}),
