@@ -220,3 +220,17 @@ def test_values_out_of_range_are_explained(bank, arguments):
     result = bank("raw.txt", *arguments)
     assert result.code == 2
     assert arguments[0] in result.err
+
+
+def test_eight_bits_and_words_known_beforehand(bank, here, elmo, model, monkeypatch):
+    expected = np.concatenate([found.vectors for found in elmo.embed(TEXT.split("\n")[:3])])
+    assert bank("raw.txt", "-o", "v.npy", "--precision", "int8").code == 0
+    found = np.load("v.npy")
+    assert found.shape == expected.shape
+    assert 1e-7 < np.abs(found - expected).max() < 0.1
+    monkeypatch.setattr(sys, "argv", ["bilmo", "cache", str(model), "raw.txt", "-o", "words.safetensors"])
+    with pytest.raises(SystemExit, match="0"):
+        main()
+    assert bank("raw.txt", "-o", "v.npy", "--cache", "words.safetensors").code == 0
+    assert close(np.load("v.npy"), expected)
+    assert bank("raw.txt", "-o", "v.npy", "--cache", "nowhere").code == 1

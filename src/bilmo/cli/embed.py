@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from bilmo.cli.cache import Precision
 from bilmo.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -76,6 +77,10 @@ def embed(
     compress: bool = typer.Option(
         False, "--compress", help="Pack .h5 and .npz; smaller, but slower to write and read."
     ),
+    precision: Precision = typer.Option(
+        Precision.float32, help="`int8` multiplies in eight bits: faster, its vectors close to those of `float32`."
+    ),
+    cache: Path | None = typer.Option(None, help="Vectors of known words, computed beforehand by `bilmo cache`."),
     threads: int | None = typer.Option(None, min=1, help="Processor cores to use."),
     batch_tokens: int | None = typer.Option(None, min=1, help="Tokens computed at once; changes no vector."),
 ) -> None:
@@ -103,14 +108,21 @@ def embed(
         import torch
 
         torch.set_num_threads(threads)
-    elmo = load(model, start=start.value, split=split, batch_tokens=batch_tokens)
-    wish = job.Wish(mix=how, pool=pool.value, dtype=dtype.value, split=split, compress=compress)
+    elmo = load(
+        model, start=start.value, split=split, batch_tokens=batch_tokens, precision=precision.value, cache=cache
+    )
+    wish = job.Wish(mix=how, pool=pool.value, dtype=dtype.value, split=split, compress=compress, cache=_named(cache))
     if output is not None:
         show.embedding(job.run(elmo, given, output, wish), output, split)
     elif _is_terminal():
         show.tables(job.rows(elmo, given, wish), wish.form(elmo))
     else:
         show.json_lines(job.rows(elmo, given, wish), wish.form(elmo))
+
+
+def _named(cache: Path | None) -> str:
+    """A cache as a run remembers it."""
+    return "none" if cache is None else f"{cache}, {cache.stat().st_size:,} bytes"
 
 
 def _is_terminal() -> bool:

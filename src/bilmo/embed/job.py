@@ -40,6 +40,8 @@ class Wish:
     dtype: DType = "float32"
     split: str = "auto"
     compress: bool = False
+    cache: str = "none"
+    """Which words were computed beforehand; only to tell runs apart."""
 
     def form(self, elmo: Embedder) -> Form:
         """What the vectors will look like."""
@@ -152,16 +154,13 @@ def _identity(elmo: Embedder, digest: str, wish: Wish) -> dict[str, str]:
 
 
 def _fingerprint(bundle: Bundle) -> str:
-    """Of everything that a vector depends on."""
-    digest = hashlib.blake2b(digest_size=16)
-    words = bundle.vocab.words if bundle.vocab else ()
-    chars = list(bundle.chars.lines()) if bundle.chars else []
-    digest.update(repr((bundle.config, words, chars)).encode("utf-8", "surrogatepass"))
-    weights = [value for name, value in sorted(bundle.weights.items()) if not name.startswith("softmax.")]
-    states = [value for stack in (bundle.start or {}).values() for layer in stack for value in layer]
-    for value in weights + states:
-        digest.update(value.contiguous().numpy().data)
-    return digest.hexdigest()
+    """Of everything that a vector depends on, a learned start included."""
+    digest = hashlib.sha256(bundle.identity().encode("ascii"))
+    for stack in (bundle.start or {}).values():
+        for layer in stack:
+            for value in layer:
+                digest.update(value.contiguous().numpy().data)
+    return digest.hexdigest()[:32]
 
 
 def _expected_tokens(elmo: Embedder, inputs: Inputs, characters: int) -> int:
