@@ -26,3 +26,16 @@ def allennlp() -> Path:
         subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", "allennlp==2.10.1"], check=True)
         (folder / "ready").touch()
     return python
+
+
+def simple_elmo() -> Path:
+    """A Python with simple_elmo on TensorFlow."""
+    folder = HOME / "simple_elmo"
+    python = folder / "bin" / "python"
+    if not (folder / "ready").exists():
+        print("building the environment of simple_elmo ...", flush=True)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+        wanted = ["simple_elmo==0.9.2", "tensorflow-cpu", "tf_keras"]
+        subprocess.run([python, "-m", "pip", "install", "-q", *wanted], check=True)
+        (folder / "ready").touch()
+    return python

@@ -28,6 +28,7 @@ from bilmo.train.model import WordArrays
 from bilmo.train.recipe import NetworkRecipe, Recipe, TextRecipe, TrainRecipe
 from bilmo.train.shape import Shape as Network
 from bilmo.train.shape import shape_of
+from embed import gemm_peak
 from text import sentences
 
 HERE = Path(__file__).parent
@@ -102,20 +103,6 @@ def work(name: str, corpus_folder: str, folder: str, out: str) -> None:
     text = loop.text(0)
     seconds, peak = timed(lambda number: loop.step(text[number], 0.0) and None, STEPS, WARM_UP)
     Path(out).write_text(json.dumps({"seconds": seconds, "memory": peak}), encoding="utf-8")
-
-
-def gemm_peak() -> float:
-    """What this machine multiplies at best, flops a second."""
-    import time
-
-    torch.set_num_threads(THREADS)
-    a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
-    found = []
-    for _ in range(8):
-        began = time.perf_counter()
-        a @ b
-        found.append(2 * 2048**3 / (time.perf_counter() - began))
-    return max(found)
 
 
 def flops(shape: Shape) -> float:

@@ -1,0 +1,109 @@
+"""Where should a sentence start? Held-out perplexity of isolated sentences, by how a model was trained and started.
+
+Two models of the same shape and time: one trained sentence by sentence from a learned start, one on the paper's
+endless stream. Each is judged on the same held-out sentences with every start there is:
+
+zero     nothing is remembered
+empty    what remains after 32 empty sentences
+mean     the mean of the states at the ends of 2,000 training sentences
+learned  trained with the model (only where sentences were trained one by one)
+carry    each sentence goes on from the one before: not isolated, so the same sentence has many vectors
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import torch
+
+from bilmo.embed.embedder import Embedder
+from bilmo.embed.score import score
+from bilmo.net.bilm import State, settle, spread
+from bilmo.store import folder as folders
+from bilmo.store.bundle import Bundle
+from bilmo.train import recipe as recipes
+from bilmo.train.corpus import Corpus, Side
+from bilmo.train.run import train
+from text import DATA
+
+HERE = Path(__file__).parent
+SENTENCES = 2000
+
+
+def sentences(corpus: Corpus, side: Side) -> Iterator[list[str]]:
+    """The words of each sentence, as the corpus keeps them."""
+    words, found = corpus.words, corpus.sentences(side)
+    begin = 0
+    for end in found.ends:
+        yield [words[id] for id in found.ids[begin:end]]
+        begin = end
+
+
+@torch.no_grad()
+def mean_end(bundle: Bundle, text: list[list[str]], start: State) -> State:
+    """The mean over sentences of the state that each one leaves behind."""
+    network, indexer = bundle.network(), bundle.indexer()
+    total: State | None = None
+    for at in range(0, len(text), 100):
+        some = text[at : at + 100]
+        _, after = network(indexer.batch(some), spread(start, len(some)))
+        sums: State = {d: [tuple(s.sum(0, keepdim=True) for s in layer) for layer in after[d]] for d in after}
+        total = sums if total is None else _added(total, sums)
+    assert total is not None
+    return {d: [tuple(s / len(text) for s in layer) for layer in stack] for d, stack in total.items()}
+
+
+def _added(a: State, b: State) -> State:
+    return {d: [tuple(x + y for x, y in zip(m, n, strict=True)) for m, n in zip(a[d], b[d], strict=True)] for d in a}
+
+
+def judged(folder: Path, context: str) -> list[str]:
+    """A row for each start."""
+    bundle, corpus = folders.read(folder), Corpus(folder / "training" / "corpus")
+    held = list(sentences(corpus, "held"))
+    empty = settle(bundle.network(), bundle.indexer().batch([[]]))
+    text = [s for s, _ in zip(sentences(corpus, "train"), range(SENTENCES), strict=False)]
+    starts: dict[str, State | None] = {"zero": None, "empty": empty, "mean": mean_end(bundle, text, empty)}
+    if context == "sentences":
+        starts["learned"] = bundle.start
+    rows = []
+    for name, start in starts.items():
+        elmo = Embedder(replace(bundle, start=start), start="zero" if start is None else "settled")
+        rows.append(_row(context, name, score(elmo, held).perplexity))
+    rows.append(_row(context, "carry", score(Embedder(bundle, start="carry"), held).perplexity))
+    return rows
+
+
+def _row(context: str, start: str, perplexity: dict[str, float]) -> str:
+    row = f"| {context} | {start} | " + " | ".join(f"{perplexity[k]:.1f}" for k in ("ahead", "behind", "mean")) + " |"
+    print(row, flush=True)
+    return row
+
+
+def main(minutes: float) -> None:
+    """Train both, judge, save."""
+    text = DATA / "text" / "hongloumeng-zh.txt.xz"
+    if not text.exists():
+        sys.exit(f"The benchmark needs real text, and {text} is not there. Set BILMO_DATA to its folder.")
+    rows = ["| trained on | start | ahead | behind | mean |", "|---|---|---|---|---|"]
+    with tempfile.TemporaryDirectory() as name:
+        for context in ("sentences", "stream"):
+            folder = Path(name) / context
+            for _ in train([text], folder, recipes.read("novel", {"context": context, "minutes": minutes})):
+                pass
+            rows += judged(folder, context)
+    heading = (
+        f"# Where a sentence starts\n\n{date.today()}, made by `python benchmarks/context.py {minutes:g}`: recipe "
+        f"`novel`, {minutes:g} minutes of training each on two cores, one classical Chinese novel; perplexity of the "
+        "held-out sentences by the full softmax.\n\n"
+    )
+    (HERE / "results" / "context.md").write_text(heading + "\n".join(rows) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]) if len(sys.argv) > 1 else 10)
