@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
+from threading import current_thread
 from typing import Any, TypeVar
 
 import torch
@@ -19,11 +20,14 @@ from torch.autograd.function import once_differentiable
 
 Result = TypeVar("Result")
 
+NAME = "bilmo-worker"
+
 
 def side_by_side(tasks: list[Callable[[], Result]]) -> list[Result]:
     """Run tasks at the same time where there are cores for it; results in their order."""
     threads = torch.get_num_threads()
-    if len(tasks) == 1 or threads == 1:
+    nested = current_thread().name.startswith(NAME)  # a worker that waits for workers may wait forever
+    if len(tasks) == 1 or threads == 1 or nested:
         return [task() for task in tasks]
     # Whether gradients are wanted is a setting of each thread, so it is carried over.
     inference, grad = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
@@ -42,7 +46,7 @@ def side_by_side(tasks: list[Callable[[], Result]]) -> list[Result]:
 
 @cache
 def _pool(workers: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(workers, thread_name_prefix="bilmo")
+    return ThreadPoolExecutor(workers, thread_name_prefix=NAME)
 
 
 def trained_side_by_side(tasks: list[Callable[[Tensor], Tensor]], inputs: list[Tensor]) -> list[Tensor]:
