@@ -12,6 +12,7 @@ import hashlib
 import json
 from array import array
 from collections.abc import Iterable
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -94,18 +95,17 @@ def build(lines: Iterable[str], split: Splitter, folder: Path, *, held_out: floa
     with new_folder(folder) as partial:
         numbers: dict[str, int] = {mark: n for n, mark in enumerate(MARKS)}  # in the order of first sight
         counts = array("q", [0] * len(MARKS))
-        writers = {side: _Writer(partial, side) for side in SIDES}
-        for line in lines:
-            side: Side = "held" if _share(line, seed) < held_out else "train"
-            for sentence in split(line):
-                ids = array("I", [numbers.setdefault(word, len(numbers)) for word in sentence])
-                counts.extend([0] * (len(numbers) - len(counts)))
-                if side == "train":
-                    for id in ids:
-                        counts[id] += 1
-                writers[side].add(ids)
-        for writer in writers.values():
-            writer.close()
+        with ExitStack() as stack:
+            writers = {side: stack.enter_context(closing(_Writer(partial, side))) for side in SIDES}
+            for line in lines:
+                side: Side = "held" if _share(line, seed) < held_out else "train"
+                for sentence in split(line):
+                    ids = array("I", [numbers.setdefault(word, len(numbers)) for word in sentence])
+                    counts.extend([0] * (len(numbers) - len(counts)))
+                    if side == "train":
+                        for id in ids:
+                            counts[id] += 1
+                    writers[side].add(ids)
         if not writers["train"].sentences:
             raise TextError("the text holds no sentences to train on: every line is blank")
         if not writers["held"].sentences:

@@ -1,0 +1,125 @@
+"""A training run of seconds: its text, its recipe, and the program, in this process or in one of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from safetensors.numpy import load_file
+
+from bilmo.cli.app import main
+from bilmo.train import recipe as recipes
+from bilmo.train.recipe import Recipe
+
+WORDS = ("the", "cat", "dog", "sat", "saw", "a", "mat", "on", "by", "字", ".")
+RECIPE = """
+[text]
+lang = "spaces"
+held_out = 0.1
+[network]
+char_width = 4
+filters = [[1, 4], [2, 8]]
+cells = 12
+width = 8
+[train]
+batch = 60
+epochs = 2
+evaluate_every = 12
+save_every = 5
+rate = 0.01
+dropout = 0.2
+"""
+
+
+def write_text(folder: Path, lines: int = 120, *, name: str = "text.txt", words: tuple[str, ...] = WORDS) -> Path:
+    """Sentences of words drawn at random, and the recipe beside them."""
+    draw = random.Random(1)
+    rows = [" ".join(draw.choices(words, k=draw.randint(1, 12))) for _ in range(lines)]
+    (folder / name).write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (folder / "recipe.toml").write_text(RECIPE, encoding="utf-8")
+    return folder / name
+
+
+def recipe(folder: Path, **changes: Any) -> Recipe:
+    """The recipe of `write_text`, with single settings replaced."""
+    return recipes.read(str(folder / "recipe.toml"), changes)
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+def bilmo(folder: Path, *arguments: str, stdin: bytes = b"") -> Done:
+    """The program in this process; anything but an orderly end is raised, as a user would see a traceback."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    given = io.TextIOWrapper(io.BytesIO(stdin))
+    with (
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        patch.object(sys, "argv", ["bilmo", *arguments]),
+        patch.object(sys, "stdin", given),
+    ):
+        try:
+            main()
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def started(folder: Path, *arguments: str, threads: int = 1) -> subprocess.Popen[str]:
+    """The program in a process of its own. A thread that has nothing to do sleeps: cores are shared here."""
+    environment = os.environ | {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "bilmo", *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@contextlib.contextmanager
+def threads(number: int) -> Iterator[None]:
+    """So many threads for torch, for a while."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def log(model: Path, what: str | None = None) -> list[dict[str, Any]]:
+    """The lines of train.jsonl: all, or those of one kind. A line that a kill cut off is left out."""
+    lines = (model / "train.jsonl").read_text(encoding="utf-8").splitlines()
+    entries = [json.loads(line) for line in lines if line.endswith("}")]
+    return [entry for entry in entries if what is None or entry["what"] == what]
+
+
+def weights(model: Path) -> dict[str, np.ndarray]:
+    """All tensors of a model folder."""
+    return dict(load_file(model / "model.safetensors"))
+
+
+def same_bits(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
+    """Whether two sets of tensors are the same to the bit."""
+    return a.keys() == b.keys() and all(a[name].tobytes() == b[name].tobytes() for name in a)
