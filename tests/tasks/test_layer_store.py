@@ -8,7 +8,6 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import made, texts
 
 import bilmo
 from bilmo.errors import ConfigError, OutputError, WeightsError
@@ -17,6 +16,8 @@ from bilmo.tasks import cache
 from bilmo.tasks.bilm import identity
 from bilmo.tasks.cache import LayerStore
 from bilmo.tasks.classifier import Classifier
+
+from task_data import made, texts
 
 SENTENCES = [["the", "cat"], [], ["a"], ["the", "cat"], ["漢字", "🙂", ""]]
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import sklearn.base
 import torch
-from conftest import COLOURS, sentences, texts
 
 import bilmo
 from bilmo.errors import BilmoError, ConfigError, TextError
@@ -23,6 +22,8 @@ from bilmo.tasks.heads import CLASSIFY, TAG
 from bilmo.tasks.settings import Settings, settings_of
 from bilmo.tasks.tagger import Tagger
 from bilmo.tasks.task import split_off
+
+from task_data import COLOURS, sentences, texts
 
 SMALL = {"hidden": 12, "dropout": 0.0, "rate": 0.02, "batch": 16}
 RANDOM = np.random.default_rng(0)

@@ -11,9 +11,10 @@ import time
 from functools import partial
 
 import pytest
-from conftest import sentences, texts
 
 from bilmo.tasks import columns, spans
+
+from task_data import sentences, texts
 
 QUICK = ("--hidden", 6, "--rate", 0.02, "--epochs", 3)
 

@@ -8,7 +8,6 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
-from conftest import made, sentences, texts
 
 import bilmo
 from bilmo.errors import BilmoError, ConfigError, DamagedFile, NotAModel, OutputError, VocabError, WeightsError
@@ -19,6 +18,8 @@ from bilmo.tasks.classifier import Classifier
 from bilmo.tasks.inputs import LearnedMix
 from bilmo.tasks.picture import drawn
 from bilmo.tasks.tagger import Tagger
+
+from task_data import made, sentences, texts
 
 SMALL = {"hidden": 6, "epochs": 2, "rate": 0.02}
 GIVEN = Vectors(["red", "cat", "the", "漢字"], np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32))
