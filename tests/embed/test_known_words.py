@@ -1,0 +1,139 @@
+"""Word vectors computed beforehand: `bilmo cache`, and models that are loaded with its file."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import bilmo
+import bilmo.embed.embedder
+from bilmo.cli.app import main
+from bilmo.errors import DamagedFile, WeightsError
+from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
+from bilmo.net.int8 import _has_int8
+from bilmo.store import folder, known
+from bilmo.store.bundle import Bundle
+
+TEXT = [["the", "cat", "字", "sat", "unseen"], [], ["new", "the"]]
+PRECISIONS = ["float32", *(["int8"] if _has_int8() else [])]
+
+
+def write_model(path, seed):
+    torch.manual_seed(seed)
+    config = bilmo.BiLMConfig(
+        words=WordsConfig(chars=CharsConfig(width=4, filters=((1, 8), (2, 8)), highways=1)),
+        cell=CellConfig(cells=24),
+        width=8,
+    )
+    folder.write(Bundle(config, bilmo.BiLM(config).state_dict(), layout="test"), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return write_model(tmp_path_factory.mktemp("known") / "model", seed=1)
+
+
+@pytest.fixture
+def words(tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_text("the cat\n\n字 the\n  sat \n\ud800".encode("utf-8", "replace").decode(), encoding="utf-8")
+    return path
+
+
+def run(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["bilmo", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code or 0
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_known_words_are_not_encoded_again_and_change_no_vector(model, words, tmp_path, monkeypatch, capsys, precision):
+    out = tmp_path / "words.safetensors"
+    assert run(monkeypatch, "cache", model, words, "-o", out, "--precision", precision) == 0
+    assert capsys.readouterr().out == f"{out}: 7 words\n"  # the, cat, 字, sat, ?, and both boundaries
+    expected = bilmo.load(model, precision=precision).layers(TEXT)
+    elmo = bilmo.load(model, precision=precision, cache=out)
+    encoded = []
+    plain = elmo._network.words.forward
+    monkeypatch.setattr(elmo._network.words, "forward", lambda some: encoded.append(len(some.chars)) or plain(some))
+    for a, b in zip(elmo.layers(TEXT), expected, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+    assert sum(encoded) == 2  # unseen, new
+
+
+def test_the_command_line_uses_the_file(model, words, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "words.safetensors"
+    assert run(monkeypatch, "cache", model, words, "-o", out) == 0
+    loaded = []
+    plain = bilmo.embed.embedder.load
+    monkeypatch.setattr(bilmo.embed.embedder, "load", lambda *a, **k: loaded.append(k) or plain(*a, **k))
+    text = tmp_path / "text.txt"
+    text.write_text("the cat sat\n", encoding="utf-8")
+    assert run(monkeypatch, "embed", model, text, "-o", tmp_path / "v.h5", "--cache", out) == 0
+    assert loaded[0]["cache"] == out and loaded[0]["precision"] == "float32"
+    if _has_int8():
+        assert run(monkeypatch, "embed", model, text, "-o", tmp_path / "w.h5", "--precision", "int8") == 0
+        assert loaded[1]["precision"] == "int8"
+        assert (
+            run(monkeypatch, "embed", model, text, "-o", tmp_path / "x.h5", "--cache", out, "--precision", "int8") == 1
+        )
+        assert "was made with precision float32, but the model is loaded with int8" in capsys.readouterr().err
+        assert not (tmp_path / "x.h5").exists()
+
+
+def test_a_file_of_another_model_is_refused(model, words, tmp_path, monkeypatch):
+    out = tmp_path / "words.safetensors"
+    assert run(monkeypatch, "cache", model, words, "-o", out) == 0
+    other = write_model(tmp_path / "other", seed=2)
+    with pytest.raises(WeightsError, match=r"belong to another model\. Make them anew with `bilmo cache`"):
+        bilmo.load(other, cache=out)
+
+
+def test_the_recurrent_weights_may_differ_for_words_know_nothing_of_them(model, tmp_path):
+    bundle = folder.read(model)
+    known.write(tmp_path / "w", ["a"], np.ones((1, 8), np.float32), bundle, "float32")
+    name = "stacks.ahead.0.bias"
+    changed = Bundle(bundle.config, bundle.weights | {name: bundle.weights[name] + 1}, layout="test")
+    words, vectors = known.read(tmp_path / "w", changed, "float32")
+    assert words == ["a"] and vectors.tolist() == [[1.0] * 8]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"no safetensors", b"\x08\0\0\0\0\0\0\0{}      "], ids=["empty", "text", "bare"]
+)
+def test_what_is_no_such_file_is_refused(model, tmp_path, content):
+    path = tmp_path / "words"
+    path.write_bytes(content)
+    with pytest.raises((DamagedFile, WeightsError), match="bilmo cache"):
+        bilmo.load(model, cache=path)
+
+
+def test_a_file_that_is_not_there_is_refused(model, tmp_path):
+    with pytest.raises(WeightsError, match="there is no such file of word vectors"):
+        bilmo.load(model, cache=tmp_path / "none")
+
+
+def test_a_cut_file_is_refused(model, words, tmp_path, monkeypatch):
+    out = tmp_path / "words.safetensors"
+    assert run(monkeypatch, "cache", model, words, "-o", out) == 0
+    whole = out.read_bytes()
+    for length in (4, 100, len(whole) - 1):
+        out.write_bytes(whole[:length])
+        with pytest.raises(DamagedFile, match="cannot be read"):
+            bilmo.load(model, cache=out)
+
+
+def test_no_words_are_an_error_and_nothing_is_written(model, tmp_path, monkeypatch, capsys):
+    blank = tmp_path / "blank.txt"
+    blank.write_text(" \n\n", encoding="utf-8")
+    assert run(monkeypatch, "cache", model, blank, "-o", tmp_path / "out") == 1
+    assert "no words; every line is blank" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["blank.txt"]
+
+
+def test_an_unknown_precision_is_refused(model):
+    with pytest.raises(bilmo.BilmoError, match="precision is 'int4'; known are float32, int8"):
+        bilmo.load(model, precision="int4")
