@@ -32,7 +32,8 @@ AT_ONCE = 1 << 22
 class _Scored(Function):
     """Mean over positions of minus log p(target) among some words.
 
-    `weight` and `bias` are the softmax; `words` are the rows that compete with the target, or None for all rows.
+    `weight` and `bias` are the softmax; `words` are the rows that compete with the target, by rising number, or None
+    for all rows.
     `offset` (V,) or (S,) is added to the logits of the competing words, `target_offset` (N,) to that of each target.
     """
 
@@ -67,23 +68,28 @@ class _Scored(Function):
                 scale = torch.logsumexp(logits, dim=1)
             else:
                 assert target_offset is not None
-                logits.masked_fill_(target[:, None] == words, float("-inf"))  # the target itself was drawn
+                place = torch.searchsorted(words, target).clamp_(max=len(words) - 1)
+                hit = torch.nonzero(words[place] == target)[:, 0]
+                logits[hit, place[hit]] = float("-inf")  # the target itself was drawn
                 near = weight.index_select(0, target)  # (n, D)
                 true = (out * near).sum(dim=1) + bias[target] + target_offset[piece]
                 scale = torch.logaddexp(torch.logsumexp(logits, dim=1), true)
             each[piece] = scale - true
             if d_outputs is None or d_rows is None or d_row_bias is None:
                 continue
-            d = logits.sub_(scale[:, None]).exp_().div_(len(outputs))  # probabilities, then the gradient of the logits
+            d = logits.sub_(scale[:, None]).exp_()  # probabilities, then the gradient of the logits for each position
             if words is None:
-                d.scatter_add_(1, target[:, None], d.new_full((len(d), 1), -1 / len(outputs)))
+                d.scatter_add_(1, target[:, None], d.new_full((len(d), 1), -1))
             torch.mm(d, rows, out=d_outputs[piece])
             if words is not None:
-                d_true[piece] = ((true - scale).exp_() - 1) / len(outputs)
+                d_true[piece] = (true - scale).exp_() - 1
                 d_outputs[piece] += d_true[piece, None] * near
             d_rows.addmm_(d.t(), out)
             d_row_bias += d.sum(dim=0)
         if wanted:
+            for part in (d_outputs, d_rows, d_row_bias, d_true):
+                assert part is not None
+                part.div_(len(outputs))
             if words is None:
                 ctx.grads = (d_outputs, d_rows, d_row_bias)
             else:
