@@ -1,0 +1,115 @@
+"""A plain 5-gram model with interpolated, modified Kneser-Ney smoothing, to judge a language model against.
+
+Every n-gram is a number: the place of its context among the contexts of that length, times the vocabulary, plus its
+last word. Counting is then sorting.
+"""
+
+# N positions, V words
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Order:
+    """All n-grams of one length that occur."""
+
+    keys: Ints
+    """Sorted: number of the context times V, plus the last word."""
+    p: NDArray[np.float64]
+    """What is left of each n-gram's share after the discount; the part of the shorter context comes on top."""
+    rest: NDArray[np.float64]
+    """For each n-gram, as a context: the share that goes to the shorter context."""
+
+
+class KneserNey:
+    """p(w | the words before it)."""
+
+    def __init__(self, ids: Ints, words: int, n: int = 5) -> None:
+        """`ids`: the text as one row of numbers below `words`, boundaries among them."""
+        self._words, self._n = words, n
+        keys: list[Ints] = []
+        counts: list[Ints] = []
+        numbers = np.zeros(len(ids), dtype=np.int64)  # of the context that ends before each position
+        for order in range(1, n + 1):
+            at = ids[order - 1 :]
+            mine = numbers[: len(at)] * words + at
+            found, place, count = np.unique(mine, return_inverse=True, return_counts=True)
+            keys.append(found)
+            counts.append(count)
+            numbers = place[:-1]
+            # From here on `numbers[k]` is the n-gram that begins at k; with the word after it, it is the next order.
+        self._orders = self._smoothed(keys, counts, ids)
+
+    def _smoothed(self, keys: list[Ints], counts: list[Ints], ids: Ints) -> list[Order]:
+        orders = []
+        suffix = self._suffixes(keys, ids)
+        for order in range(self._n):
+            # Of shorter n-grams it counts before how many different words they stand; of the longest how often.
+            count = (
+                counts[order] if order == self._n - 1 else np.bincount(suffix[order + 1], minlength=len(keys[order]))
+            )
+            d = _discounts(count)
+            context = keys[order] // self._words
+            size = len(keys[order - 1]) if order else 1
+            total = np.bincount(context, weights=count, minlength=size)
+            total[total == 0] = 1
+            taken = np.take(d, np.minimum(count, 3))
+            p = (count - taken) / total[context]
+            rest = np.bincount(context, weights=taken, minlength=size) / total
+            rest[np.bincount(context, minlength=size) == 0] = 1.0  # a context that was never seen says nothing
+            orders.append(Order(keys[order], p, rest))
+        return orders
+
+    def _suffixes(self, keys: list[Ints], ids: Ints) -> list[Ints]:
+        """For each n-gram, the place of the same without its first word among the shorter ones."""
+        found: list[Ints] = [np.zeros(0, dtype=np.int64)]
+        for order in range(1, self._n):
+            context, word = keys[order] // self._words, keys[order] % self._words
+            shorter = found[order - 1][context] if order > 1 else np.zeros(len(context), dtype=np.int64)
+            found.append(np.searchsorted(keys[order - 1], shorter * self._words + word))
+        return found
+
+    def log_probs(self, ids: Ints, first: int) -> NDArray[np.float64]:
+        """Natural log-probability of each of `ids` from place `first` on, given at most n - 1 words before it."""
+        p = np.full(len(ids), 1 / self._words)
+        context = np.zeros(len(ids), dtype=np.int64)  # place of the context among those of its length; -1 is unseen
+        # The context of length k before position i ends at i - 1; it is found from the n-gram that ends there.
+        ends = np.zeros(len(ids), dtype=np.int64)
+        for k, order in enumerate(self._orders):
+            context = np.zeros(len(ids), dtype=np.int64) if k == 0 else np.concatenate([[-1], ends[:-1]])
+            known = context >= 0
+            p = np.where(known, p * order.rest[np.maximum(context, 0)], p)
+            key = np.where(known, context, 0) * self._words + ids
+            place = np.minimum(np.searchsorted(order.keys, key), len(order.keys) - 1)
+            seen = known & (order.keys[place] == key)
+            p = p + np.where(seen, order.p[place], 0.0)
+            ends = np.where(seen, place, -1)
+        return np.log(p[first:])
+
+
+def _discounts(count: Ints) -> NDArray[np.float64]:
+    """Of n-grams that were met once, twice, and more often, after Chen and Goodman."""
+    n = [int((count == k).sum()) for k in (1, 2, 3, 4)]
+    if not all(n):
+        return np.array([0.0, 0.5, 0.75, 0.9])
+    y = n[0] / (n[0] + 2 * n[1])
+    return np.array([0.0, 1 - 2 * y * n[1] / n[0], 2 - 3 * y * n[2] / n[1], 3 - 4 * y * n[3] / n[2]])
+
+
+def perplexity(model: KneserNey, sentences: Iterable[Ints], begin: int, end: int) -> float:
+    """Over every word and one boundary a sentence; each sentence for itself, after `n - 1` boundaries."""
+    total, count = 0.0, 0
+    for sentence in sentences:
+        row = np.concatenate([[begin], sentence, [end]])
+        scores = model.log_probs(row, 1)
+        total -= scores.sum()
+        count += len(scores)
+    return float(np.exp(total / count))
