@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from array import array
 from collections.abc import Iterable
 from contextlib import ExitStack, closing
@@ -161,11 +162,9 @@ def _by_count(words: list[str], counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _renumber(path: Path, order: NDArray[np.int64]) -> None:
     """Turn numbers of first sight into final ids, in place, a piece at a time."""
-    if path.stat().st_size == 0:
-        return
-    new = np.empty(len(order), dtype=np.uint32)
+    new = np.empty(len(order), dtype=PARTS["ids"])
     new[order] = np.arange(len(order), dtype=np.uint32)
-    ids = np.memmap(path, dtype=PARTS["ids"], mode="r+")
-    for at in range(0, len(ids), AT_ONCE):
-        ids[at : at + AT_ONCE] = new[ids[at : at + AT_ONCE]]
-    ids.flush()
+    with path.open("r+b") as file:  # not mapped, for then all of it would lie in memory by and by
+        while piece := file.read(new.itemsize * AT_ONCE):
+            file.seek(-len(piece), os.SEEK_CUR)
+            file.write(new[np.frombuffer(piece, dtype=PARTS["ids"])].tobytes())

@@ -9,6 +9,7 @@ Knows: model, loss, optimiser, checkpoint, windows. Blind to: where text came fr
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -49,6 +50,8 @@ EXPLODED = 3.0
 """Nats a word above the usual loss from which on a step is not made."""
 LOOK = 20_000
 """Held-out words, about, that are judged at each look; all of them at the end."""
+RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+"""Bytes in which the system counts memory."""
 TOO_OFTEN = 10
 """Steps in a row that may be undone before the run gives up."""
 
@@ -105,7 +108,7 @@ class Loop:
         number = min(self.progress.step, len(text) - 1)
         seconds = min(self._tried(text[number]) for _ in range(2))  # the first one is slower: things are made ready
         self._optimizer.zero_grad()
-        memory = 0 if resource is None else 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        memory = 0 if resource is None else RSS_UNIT * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         if not self.progress.steps:  # what the optimiser will remember of each parameter
             memory += sum(8 * p.numel() for p in self.model.parameters())
         left = 1 - self._done(len(text))

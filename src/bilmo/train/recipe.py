@@ -60,7 +60,7 @@ class NetworkRecipe:
     width: int = 256
     layers: int = 2
     skip: bool = True
-    clip: float | None = 3.0
+    cell_clip: float | None = 3.0
     """Bound on memory and projection of an LSTM."""
 
     def __post_init__(self) -> None:

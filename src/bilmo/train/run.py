@@ -11,6 +11,7 @@ Knows: everything in train. Blind to: the command line.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -26,7 +27,7 @@ from bilmo.store.beside import new_file
 from bilmo.store.bundle import Bundle
 from bilmo.store.folder import read_json
 from bilmo.text.files import all_lines, files
-from bilmo.text.split import detect, splitter
+from bilmo.text.split import splitter, told_or_detected
 from bilmo.train import corpus as corpora
 from bilmo.train.board import board
 from bilmo.train.corpus import Corpus
@@ -34,6 +35,7 @@ from bilmo.train.curve import draw
 from bilmo.train.events import Cost, Event, Finished, Look, Prepared, Step
 from bilmo.train.loop import Loop
 from bilmo.train.model import WordArrays
+from bilmo.train.optimise import device_of
 from bilmo.train.recipe import Recipe, differences
 from bilmo.train.shape import Shape, shape_from, shape_of
 from bilmo.train.story import Story
@@ -60,14 +62,20 @@ def train(
 
     `reading`: all lines of the text pass through it, once, if they must be read.
     """
+    device_of(recipe.train.device)  # one that is not there is told before the text is read
+    if base and len(base.bundle.config.directions) < 2:
+        raise ConfigError(f"{base.name}: reads {base.bundle.config.directions[0]} only; bilmo trains both directions")
     with _alone(folder) as work:
-        lang, corpus = _same_run(texts, work, recipe, base) or _new_run(texts, work, recipe, base, reading)
+        begun = _same_run(texts, work, recipe, base)
+        lang, corpus = begun or _new_run(texts, work, recipe, reading)
         words = corpus.words
         if base is None:
             shape = shape_of(recipe.network, recipe.text, words, corpus.counts, lang)
         else:
             shape = shape_from(base.bundle, recipe.text, words, corpus.counts, base.add_words)
         loop = Loop(recipe.train, shape, corpus, WordArrays(words, shape.indexer()), folder)
+        if not begun:
+            _remember(texts, work, recipe, base, lang)
         names = [file.name for file in files(texts)]
         loop.story = Story(recipe, corpus.facts, texts=names, lang=lang, base=base.name if base else None)
         if loop.progress.finished:
@@ -117,6 +125,8 @@ def _alone(folder: Path) -> Iterator[Path]:
         ) from None
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written ({error.strerror})") from None
+    for left in (*folder.glob(LEFT), *work.glob(LEFT)):  # of a run that was killed while it wrote
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
     try:
         yield work
     finally:
@@ -127,7 +137,7 @@ def _alone(folder: Path) -> Iterator[Path]:
                 folder.rmdir()
 
 
-RUN, CORPUS = "run.json", "corpus"
+RUN, CORPUS, LEFT = "run.json", "corpus", ".*.partial"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,25 +172,32 @@ def _same_run(texts: list[Path], work: Path, recipe: Recipe, base: Base | None) 
 
 
 def _new_run(
-    texts: list[Path],
-    work: Path,
-    recipe: Recipe,
-    base: Base | None,
-    reading: Callable[[Iterator[str]], Iterable[str]],
+    texts: list[Path], work: Path, recipe: Recipe, reading: Callable[[Iterator[str]], Iterable[str]]
 ) -> tuple[str, Corpus]:
-    """Read the text, and remember what this run is once that went well."""
+    """Read the text."""
     shutil.rmtree(work / CORPUS, ignore_errors=True)  # of a run that was stopped while it read
-    lang = detect(all_lines(texts)) if recipe.text.lang == "auto" else recipe.text.lang
+    lang, lines = told_or_detected(all_lines(texts), recipe.text.lang)
     seed, held_out = recipe.train.seed, recipe.text.held_out
-    corpus = corpora.build(reading(all_lines(texts)), splitter(lang), work / CORPUS, held_out=held_out, seed=seed)
+    return lang, corpora.build(reading(lines), splitter(lang), work / CORPUS, held_out=held_out, seed=seed)
+
+
+def _remember(texts: list[Path], work: Path, recipe: Recipe, base: Base | None, lang: str) -> None:
+    """Write down what this run is: it could be begun, so from now on it can be gone on with."""
     run = RunFile(recipe=recipe, texts=_sizes(texts), lang=lang, base=_identity(base))
     with new_file(work / RUN) as partial:
         partial.write_text(json.dumps(asdict(run), indent=1), encoding="utf-8")
-    return lang, corpus
 
 
 def _identity(base: Base | None) -> tuple[str, int] | None:
-    return (base.bundle.identity(), base.add_words) if base else None
+    if base is None:
+        return None
+    bundle = base.bundle
+    digest = hashlib.sha256(bundle.identity().encode())  # of the network; here softmax and vocabulary count as well
+    for word in bundle.vocab.words if bundle.vocab else ():
+        digest.update(f"{word}\n".encode("utf-8", "surrogatepass"))
+    for name in ("softmax.weight", "softmax.bias") if bundle.has_softmax else ():
+        digest.update(bundle.weights[name].float().contiguous().numpy().data)
+    return digest.hexdigest(), base.add_words
 
 
 def _sizes(texts: list[Path]) -> list[tuple[str, int]]:

@@ -17,7 +17,7 @@ from torch import Tensor
 from bilmo.ids.batch import Indexer
 from bilmo.ids.chars import CharTable
 from bilmo.ids.vocab import Vocab
-from bilmo.net.bilm import BiLM
+from bilmo.net.bilm import BiLM, settle
 from bilmo.net.config import BiLMConfig, CellConfig, CharsConfig, TableConfig, WordsConfig
 from bilmo.net.softmax import Softmax
 from bilmo.store import vectors
@@ -94,8 +94,8 @@ def shape_of(recipe: NetworkRecipe, text: TextRecipe, words: list[str], counts: 
         kind=recipe.cell,
         cells=recipe.cells if recipe.cell == "lstm" else recipe.width,
         project=projected,
-        cell_clip=recipe.clip if recipe.cell == "lstm" else None,
-        projection_clip=recipe.clip if projected else None,
+        cell_clip=recipe.cell_clip if recipe.cell == "lstm" else None,
+        projection_clip=recipe.cell_clip if projected else None,
     )
     config = BiLMConfig(
         words=WordsConfig(chars=chars, table=table, project=encoder.outputs != recipe.width),
@@ -112,11 +112,13 @@ def shape_from(base: Bundle, text: TextRecipe, words: list[str], counts: NDArray
 
     A model that names no rows by words (characters alone, no softmax) takes its vocabulary from the text.
     """
+    if base.start is None:  # what its sentences start from when it embeds
+        base = replace(base, start=settle(base.network(), base.indexer().batch([[]])))
+    frequent = int((counts[3:] >= text.min_count).sum()) + 3
     if base.vocab is None or not (base.has_softmax or base.config.words.table):
-        frequent = int((counts[3:] >= text.min_count).sum()) + 3
         return Shape(base.config, Vocab(words[: min(frequent, text.vocab_size or frequent)]), base.chars, None, base)
     known = base.vocab
-    vocab = Vocab((*known.words, *[word for word in words if word not in known][:add_words]))
+    vocab = Vocab((*known.words, *[word for word in words[:frequent] if word not in known][:add_words]))
     more = len(vocab) - len(known)
     weights = {
         name: _with_rows(value, known.unknown, more) if name in ROW_A_WORD else value

@@ -5,7 +5,7 @@ Knows: recipes, facts. Blind to: networks, files.
 
 from __future__ import annotations
 
-import math
+import json
 from dataclasses import asdict, dataclass, fields
 
 from bilmo.train.checkpoint import Progress
@@ -52,7 +52,9 @@ class Story:
 
 
 def _passes(progress: Progress) -> str:
-    return f"pass {progress.epoch + 1} over the text"
+    if progress.step:
+        return f"in pass {progress.epoch + 1} over the text"
+    return "1 pass over the text" if progress.epoch == 1 else f"{progress.epoch} passes over the text"
 
 
 def toml(recipe: Recipe, without: str | None = None) -> str:
@@ -72,10 +74,6 @@ def _toml_value(value: object) -> str:
         return str(value).lower()
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml_value, value)) + "]"
-    if isinstance(value, float) and math.isfinite(value):
+    if isinstance(value, int | float):
         return repr(value)
-    return repr(value) if isinstance(value, int) else _quoted(str(value))
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return json.dumps(value, ensure_ascii=False)  # a string is written in TOML as in JSON
