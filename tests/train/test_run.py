@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_runs import bilmo, log, same_bits, started, threads, weights, write_text
 
 import bilmo as package
 from bilmo.train import recipe as recipes
 from bilmo.train.run import train
+from small_runs import bilmo, log, same_bits, started, threads, weights, write_text
 
 COMMAND = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml")
 THREADS = {"sentences": 1, "stream": 2}

@@ -25,13 +25,13 @@ def evaluate(
     from bilmo.embed.embedder import load
     from bilmo.embed.score import score
     from bilmo.text.files import all_lines
-    from bilmo.text.split import detect, splitter
+    from bilmo.text.split import splitter, told_or_detected
 
     elmo = load(model, start=start.value)
-    how = detect(all_lines(texts)) if lang == "auto" else lang
+    how, lines = told_or_detected(all_lines(texts), lang)
     split = splitter(how)
     with show.progress("sentences") as counted:
-        found = score(elmo, counted(sentence for line in all_lines(texts) for sentence in split(line)))
+        found = score(elmo, counted(sentence for line in lines for sentence in split(line)))
     if not found.sentences:
         raise TextError(f"{', '.join(map(str, texts))}: no sentences to evaluate; every line is blank")
     perplexity = found.perplexity

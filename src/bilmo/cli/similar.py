@@ -29,13 +29,14 @@ def similar(
     from bilmo.ids.vocab import MARKS
     from bilmo.sense import neighbours, uses
     from bilmo.text.files import all_lines
-    from bilmo.text.split import detect, splitter
+    from bilmo.text.split import splitter, told_or_detected
 
     elmo = load(model)
     if text:
-        split = splitter(detect(all_lines(text)) if lang == "auto" else lang)
+        how, lines = told_or_detected(all_lines(text), lang)
+        split = splitter(how)
         with show.progress("sentences") as counted:
-            sentences = counted(sentence for line in all_lines(text) for sentence in split(line))
+            sentences = counted(sentence for line in lines for sentence in split(line))
             vectors = uses.in_text(elmo, sentences, least=least)
         if word not in vectors.words:
             raise TextError(f"{word!r} is used fewer than {least} times in the text, so it has no vector there")

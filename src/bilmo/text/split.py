@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Literal
 
 import regex
@@ -171,3 +171,15 @@ def detect(lines: Iterable[str]) -> Split:
         return "spaces"
     words = [word.lower() for word in regex.findall(r"\p{L}+", text)]
     return "en" if sum(word in ENGLISH for word in words) * 8 > len(words) else "west"
+
+
+def told_or_detected(lines: Iterable[str], how: str) -> tuple[str, Iterator[str]]:
+    """How to split a text, `how` or for "auto" what its first lines say; and all its lines that are not blank.
+
+    The text is read once, for it may come through a pipe.
+    """
+    rest = (line for line in lines if line.strip())
+    if how != "auto":
+        return how, rest
+    first = list(islice(rest, SAMPLE))
+    return detect(first), chain(first, rest)

@@ -30,9 +30,12 @@ def read(log: Path) -> tuple[Curve, Curve]:
     """Perplexity while training, smoothed, and on held-out text."""
     losses: dict[int, float] = {}
     looks: dict[int, float] = {}
-    with log.open(encoding="utf-8") as lines:
+    with log.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
-            event = json.loads(line)  # steps that were repeated after a break come twice, and are the same
+            try:
+                event = json.loads(line)  # steps that were repeated after a break come twice, and are the same
+            except ValueError:  # what a power cut left of a line
+                continue
             if event["what"] == "look":
                 looks[event["number"]] = event["mean"]
             elif not event["skipped"]:

@@ -84,6 +84,7 @@ def train(
             return
         yield _prepared(corpus, shape, loop, lang, loop.rehearse())
         log = folder / "train.jsonl"
+        _end_of_lines(log)
         with log.open("a", encoding="utf-8") as file, board(folder / "training" / "tensorboard") as show:
             for event in loop.events():
                 if isinstance(event, Step | Look):
@@ -107,6 +108,15 @@ def _prepared(corpus: Corpus, shape: Shape, loop: Loop, lang: str, cost: Cost) -
         resumed=loop.progress.steps > 0,
         cost=cost,
     )
+
+
+def _end_of_lines(log: Path) -> None:
+    """Cut off what a power cut may have left of a last line."""
+    with log.open("a+b") as file:
+        size = file.tell()
+        file.seek(max(0, size - 4096))
+        tail = file.read()
+        file.truncate(size - len(tail) + tail.rfind(b"\n") + 1)
 
 
 @contextmanager

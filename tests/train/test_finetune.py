@@ -1,0 +1,202 @@
+"""A trained model goes on with other text: judged before, the best kept, words added, a softmax made where none was."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import bilmo as package
+from bilmo.errors import ConfigError
+from bilmo.ids.vocab import Vocab
+from bilmo.legacy import layouts
+from bilmo.train import checkpoint
+from bilmo.train.events import Finished, Look, Prepared, Step
+from bilmo.train.recipe import TextRecipe
+from bilmo.train.run import Base, train
+from bilmo.train.shape import shape_from
+from small_runs import bilmo, log, recipe, same_bits, started, weights, write_text
+
+import old_models
+
+NEW = ("zebra", "zebra", "zebra", "yak", "yak", "the", "saw", ".")
+"""Words of a text that the base model has not met; the first is the most frequent."""
+
+
+@pytest.fixture(scope="module", params=["chars", "table"])
+def base(request, tmp_path_factory):
+    """A model that bilmo trained, which spells its words or looks them up."""
+    place = tmp_path_factory.mktemp(request.param)
+    text = write_text(place)
+    list(train([text], place / "model", recipe(place, words=request.param)))
+    return place / "model"
+
+
+def tuned(base, text, to, add_words=0, **changes):
+    """All events of a run that goes on from a model of any layout."""
+    given = Base(layouts.read(base), str(base), add_words)
+    return list(train([text], to, recipe(text.parent, **changes), given))
+
+
+def looks(events):
+    return [event for event in events if isinstance(event, Look)]
+
+
+def test_perplexity_is_told_before_and_after_and_what_got_better_is_kept(base, tmp_path):
+    text = write_text(tmp_path, words=("the", "cat", "the", "cat", "."))
+    events = tuned(base, text, tmp_path / "new", epochs=4)
+    before, *after = looks(events)
+    assert before.number == 0 and before.best
+    best = min(after, key=lambda look: look.mean)
+    assert best.mean < 0.7 * before.mean
+    assert isinstance(events[0], Prepared) and isinstance(events[-1], Finished)
+    assert np.exp(events[-1].progress.best) == pytest.approx(best.mean)
+    done = bilmo(tmp_path, "evaluate", "new", "text.txt")
+    perplexity = float(done.out.split("perplexity mean")[1])
+    assert perplexity < 0.7 * before.mean
+
+
+@pytest.mark.parametrize("rate", [0.0, 30.0])
+def test_where_nothing_gets_better_the_model_stays_what_it_was(base, tmp_path, rate):
+    text = write_text(tmp_path)
+    events = tuned(base, text, tmp_path / "new", rate=rate, evaluate_every=3, patience=2)
+    before, *after = looks(events)
+    assert before.best and after and not any(look.best for look in after)
+    if rate:
+        assert all(look.mean > before.mean for look in after)
+    assert "got no better in 2 looks" in events[-1].why
+    assert same_bits(weights(tmp_path / "new"), weights(base))
+
+
+def test_an_old_model_that_stays_what_it_was_gives_the_vectors_it_gave(tmp_path):
+    old_models.write_checkpoint(tmp_path / "old", vocab=(*old_models.MARKS, "the", "cat"))
+    text = write_text(tmp_path)
+    assert looks(tuned(tmp_path / "old", text, tmp_path / "new", rate=0.0))[0].best
+    sentences = [["the", "cat"], ["dog"]]
+    before, after = (package.load(tmp_path / name).layers(sentences) for name in ("old", "new"))
+    for ours, theirs in zip(after, before, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+def test_added_words_get_a_row_and_are_then_predicted(base, tmp_path):
+    text = write_text(tmp_path, words=NEW)
+    tuned(base, text, tmp_path / "new", add_words=1, epochs=4)
+    was, now = layouts.read(base), layouts.read(tmp_path / "new")
+    assert now.vocab.words == (*was.vocab.words, "zebra")
+    assert len(now.weights["softmax.weight"]) == len(now.weights["softmax.bias"]) == len(now.vocab)
+    if was.config.words.table:
+        row = now.weights["words.table.weight"][-1]
+        assert len(now.weights["words.table.weight"]) == len(now.vocab) == now.config.words.table.rows
+        assert not torch.equal(row, now.weights["words.table.weight"][now.vocab.unknown])
+    ahead, behind = package.load(tmp_path / "new").log_probs([["the", "zebra", "."]])[0]
+    assert np.exp(ahead[1]) > 0.2 and np.exp(behind[2]) > 0.2  # it is three in eight of the text
+    ahead, _ = package.load(tmp_path / "new").log_probs([["the", "yak", "."]])[0]
+    assert np.exp(ahead[1]) > 0.1  # which was not added, and counts as <UNK>
+
+
+def test_new_rows_begin_as_the_unknown_word_and_no_likelier_together(base):
+    bundle = layouts.read(base)
+    words, counts = [*old_models.MARKS, "zebra", "the", "yak", "gnu", "unseen"], np.array([0, 0, 0, 9, 8, 7, 2, 0])
+    shape = shape_from(bundle, TextRecipe(min_count=2), words, counts, add_words=100)
+    assert shape.vocab.words == (*bundle.vocab.words, "zebra", "yak", "gnu")  # none that only held-out text has
+    made = shape.model(seed=1).state_dict()
+    unknown = bundle.vocab.unknown
+    for name in ("softmax.weight", "bilm.words.table.weight"):
+        if name in made:
+            assert torch.equal(made[name][-3:], made[name][unknown].expand(3, -1))
+    chance = torch.softmax(made["softmax.bias"].double(), 0)
+    assert float(chance[-3:].sum() / chance[unknown]) == pytest.approx(1, rel=1e-5)
+
+
+def headless(kind, folder):
+    """A model of an old layout that has no softmax."""
+    if kind == "hdf5":
+        old_models.write_hdf5(folder)
+    else:
+        old_models.write_manylangs(folder)
+    return layouts.read(folder)
+
+
+@pytest.mark.parametrize("kind", ["hdf5", "manylangs"])
+def test_a_model_without_a_softmax_gets_one_that_is_trained_alone_at_first(kind, tmp_path):
+    bundle = headless(kind, tmp_path / "old")
+    assert not bundle.has_softmax
+    text = write_text(tmp_path)
+    settings = recipe(tmp_path, head_first=0.4, save_every=1, epochs=1, rate=0.05)
+    path = tmp_path / "new" / "training" / "checkpoint.safetensors"
+    done, after = {}, {}
+    for event in train([text], tmp_path / "new", settings, Base(bundle, "old", 0)):
+        if isinstance(event, Step):
+            done[event.number] = event.done
+        if path.exists():
+            saved = checkpoint.read(path)
+            after[saved.progress.steps] = saved.model
+    alone = [number for number in after if done[number] < 0.4]
+    assert len(alone) > 2 and len(after) - len(alone) > 2
+    for number, model in after.items():
+        network = [torch.equal(model[f"bilm.{name}"], value) for name, value in bundle.weights.items()]
+        assert all(network) if number in alone else not any(network), number
+    assert not torch.equal(after[alone[0]]["softmax.weight"], after[alone[-1]]["softmax.weight"])
+    new = layouts.read(tmp_path / "new")
+    assert new.has_softmax and len(new.weights["softmax.weight"]) == len(new.vocab)
+    if kind == "hdf5":  # it names no rows by words, so the words are those of the text
+        assert "dog" in new.vocab
+    losses = [entry["loss"] for entry in log(tmp_path / "new", "step")]
+    assert losses[-1] < losses[0]
+
+
+def test_a_run_that_is_broken_off_goes_on_to_the_same_bits(tmp_path):
+    bundle = headless("manylangs", tmp_path / "old")
+    text = write_text(tmp_path)
+    settings = recipe(tmp_path, head_first=0.5, epochs=1, save_every=2, average=0.5)
+    list(train([text], tmp_path / "undisturbed", settings, Base(bundle, "old", 3)))
+    for steps in (1, 4, 5, 3):
+        events = train([text], tmp_path / "new", settings, Base(layouts.read(tmp_path / "old"), "old", 3))
+        for _, _event in zip(range(1 + steps), events, strict=False):
+            pass
+        events.close()
+    *_, last = train([text], tmp_path / "new", settings, Base(bundle, "old", 3))
+    assert last.progress.finished
+    assert same_bits(weights(tmp_path / "new"), weights(tmp_path / "undisturbed"))
+    assert weights(tmp_path / "new")["softmax.bias"].shape == (len(bundle.vocab) + 3,)
+
+
+@pytest.mark.parametrize("change", ["network", "softmax", "words", "number", "none"])
+def test_another_model_to_go_on_from_is_refused(base, tmp_path, change):
+    text = write_text(tmp_path)
+    settings = recipe(tmp_path)
+    bundle = layouts.read(base)
+    events = train([text], tmp_path / "new", settings, Base(bundle, "model", 2))
+    next(events)
+    events.close()
+    name = {"network": "stacks.ahead.0.bias", "softmax": "softmax.bias"}.get(change)
+    if name:
+        bundle = replace(bundle, weights=bundle.weights | {name: bundle.weights[name] + 1})
+    if change == "words":
+        bundle = replace(bundle, vocab=Vocab((*bundle.vocab.words[:-1], "other")))
+    other = None if change == "none" else Base(bundle, "model", 3 if change == "number" else 2)
+    with pytest.raises(ConfigError, match="the model to go on from is another"):
+        next(train([text], tmp_path / "new", settings, other))
+
+
+def test_a_model_of_one_direction_is_refused(tmp_path):
+    old_models.write_checkpoint(tmp_path / "old", directions=(0,))
+    text = write_text(tmp_path)
+    with pytest.raises(ConfigError, match="reads ahead only"):
+        tuned(tmp_path / "old", text, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_old_model_through_the_command_line(tmp_path):
+    old_models.write_hdf5(tmp_path / "old")
+    write_text(tmp_path)
+    command = ("finetune", "old", "text.txt", "-o", "new", "--recipe", "recipe.toml", "--epochs", "3")
+    process = started(tmp_path, *command)
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    assert "all is trained" in out and "held-out perplexity" in err
+    assert "head_first = 0.3" in (tmp_path / "new" / "README.md").read_text("utf-8")
+    done = bilmo(tmp_path, "evaluate", "new", "text.txt")
+    assert done.code == 0 and float(done.out.split("perplexity mean")[1]) < 14  # it knew nothing of these words
+    again = bilmo(tmp_path, *command)
+    assert again.code == 0 and "over already" in again.out
