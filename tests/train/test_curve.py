@@ -1,0 +1,151 @@
+"""The picture of a run, and what TensorBoard is told."""
+
+import importlib.util
+import json
+import math
+import sys
+from types import ModuleType
+from xml.etree import ElementTree
+
+import pytest
+
+from bilmo.train import board, curve
+from bilmo.train.events import Look, Step
+from bilmo.train.run import train
+from small_runs import log, recipe, write_text
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def step(number, loss, skipped=False):
+    return {"what": "step", "number": number, "loss": loss, "skipped": skipped}
+
+
+def look(number, mean):
+    return {"what": "look", "number": number, "mean": mean}
+
+
+def written(folder, events, end=""):
+    path = folder / "train.jsonl"
+    path.write_text("".join(json.dumps(event) + "\n" for event in events) + end, encoding="utf-8")
+    return path
+
+
+def lines_of(picture):
+    """The points of each curve, by its class, and all text of a picture that must be well-formed."""
+    root = ElementTree.fromstring(picture)
+    points = {
+        line.get("class"): [tuple(map(float, pair.split(","))) for pair in line.get("points").split()]
+        for line in root.iter(f"{SVG}polyline")
+    }
+    return points, " ".join(root.itertext())
+
+
+def test_the_picture_of_a_run_shows_both_curves_of_its_log(tmp_path):
+    text = write_text(tmp_path)
+    list(train([text], tmp_path / "model", recipe(tmp_path, evaluate_every=5)))
+    points, words = lines_of((tmp_path / "model" / "curve.svg").read_text(encoding="utf-8"))
+    steps, looks = (log(tmp_path / "model", what) for what in ("step", "look"))
+    assert len(points["train"]) == len(steps) and len(points["held"]) == len(looks) > 3
+    assert f"best {min(entry['mean'] for entry in looks):.1f}" in words
+    # A picture counts from its top: what is lower there is a lower perplexity.
+    heights = [-y for _, y in points["held"]]
+    means = [entry["mean"] for entry in looks]
+    assert heights.index(min(heights)) == means.index(min(means))
+    assert [x for x, _ in points["train"]] == sorted(x for x, _ in points["train"])
+
+
+def test_steps_that_were_repeated_count_once_and_those_undone_not_at_all(tmp_path):
+    path = written(tmp_path, [step(1, 3.0), step(2, 2.0), look(2, 8.0), step(2, 2.0), step(3, 99.0, skipped=True),
+                              step(4, 1.0), look(2, 8.0)])  # fmt: skip
+    trained, held = curve.read(path)
+    assert trained == [(1, pytest.approx(math.exp(3))), (2, pytest.approx(math.exp(2))), (4, pytest.approx(math.e))]
+    assert held == [(2, 8.0)]
+
+
+def test_a_long_log_is_drawn_as_means_of_its_steps(tmp_path):
+    path = written(tmp_path, [step(n, 2.0 + (n % 2)) for n in range(1, 24_001)])
+    trained, _ = curve.read(path)
+    assert len(trained) == curve.POINTS
+    assert {round(math.log(value), 6) for _, value in trained} == {2.5}
+
+
+@pytest.mark.parametrize(
+    "events, end",
+    [
+        ([], ""),
+        ([], '{"what": "st'),
+        ([step(1, 2.0)], ""),
+        ([look(0, 5.0)], ""),
+        ([step(1, math.nan, skipped=True), look(1, math.inf)], ""),
+        ([step(1, 2.0), look(1, 1e30)], '{"what": "look", "numb'),
+    ],
+    ids=["empty", "torn", "one step", "one look", "nothing finite", "huge"],
+)
+def test_any_log_makes_a_picture(tmp_path, events, end):
+    curve.draw(written(tmp_path, events, end), tmp_path / "curve.svg")
+    points, _ = lines_of((tmp_path / "curve.svg").read_text(encoding="utf-8"))
+    assert all(math.isfinite(value) for line in points.values() for point in line for value in point)
+
+
+def test_a_line_that_a_power_cut_left_in_part_does_not_stop_the_run(tmp_path):
+    text = write_text(tmp_path)
+    events = train([text], tmp_path / "model", recipe(tmp_path))
+    for _, _event in zip(range(8), events, strict=False):
+        pass
+    events.close()
+    with (tmp_path / "model" / "train.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"what": "step", "num')
+    *_, last = train([text], tmp_path / "model", recipe(tmp_path))
+    assert last.progress.finished
+    lines = (tmp_path / "model" / "train.jsonl").read_text(encoding="utf-8").splitlines()
+    numbers = [entry["number"] for entry in map(json.loads, lines) if entry["what"] == "step"]
+    assert set(numbers) == set(range(1, 27))
+
+
+STEP = Step(number=3, epoch=0, done=0.1, loss=2.0, rate=0.01, words=60, seconds=0.5)
+LOOK = Look(number=4, ahead=7.0, behind=9.0, mean=8.0, words=50, best=True)
+
+
+def test_tensorboard_is_told_where_it_is_installed(tmp_path, monkeypatch):
+    told = []
+
+    class Writer:
+        def __init__(self, folder):
+            told.append(folder)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            told.append("closed")
+
+        def add_scalar(self, name, value, number):
+            told.append((name, value, number))
+
+    fake = ModuleType("torch.utils.tensorboard.writer")
+    fake.SummaryWriter = Writer
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", ModuleType("torch.utils.tensorboard"))
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard.writer", fake)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    with board.board(tmp_path / "board") as show:
+        show(STEP)
+        show(LOOK)
+    assert told == [
+        str(tmp_path / "board"),
+        ("loss", 2.0, 3),
+        ("rate", 0.01, 3),
+        ("words a second", 120.0, 3),
+        ("held-out perplexity/ahead", 7.0, 4),
+        ("held-out perplexity/behind", 9.0, 4),
+        ("held-out perplexity/mean", 8.0, 4),
+        "closed",
+    ]
+
+
+def test_without_tensorboard_a_run_is_silent_about_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with board.board(tmp_path / "board") as show:
+        show(STEP)
+        show(LOOK)
+    assert not list(tmp_path.iterdir()) and capsys.readouterr() == ("", "")

@@ -1,0 +1,103 @@
+"""The model card of a run: what it was made of, in words, and a recipe that makes it again."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from bilmo.legacy import layouts
+from bilmo.train import recipe as recipes
+from bilmo.train.checkpoint import Progress
+from bilmo.train.corpus import Facts
+from bilmo.train.events import Look
+from bilmo.train.recipe import SHIPPED, NetworkRecipe, Recipe
+from bilmo.train.run import Base, train
+from bilmo.train.story import Story, toml
+from small_runs import log, recipe, write_text
+
+RECIPE_IN_CARD = re.compile(r"^```toml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def read_back(text, folder):
+    (folder / "from-card.toml").write_text(text, encoding="utf-8")
+    return recipes.read(str(folder / "from-card.toml"))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A finished run of two texts: its folder, and its settings."""
+    folder = tmp_path_factory.mktemp("run")
+    texts = [write_text(folder), write_text(folder, lines=20, name="more words.txt")]
+    settings = recipe(folder, dropout=0.25, vocab_size=9)
+    list(train(texts, folder / "model", settings))
+    return folder, settings
+
+
+def test_a_card_names_the_texts_and_tells_their_size(run):
+    folder, _ = run
+    card = (folder / "model" / "README.md").read_text(encoding="utf-8")
+    assert "| text | text.txt, more words.txt |" in card
+    trained, held = (int(n) for n in re.findall(r"\| (?:trained on|held out) \| (\d+) words", card))
+    words = sum(len((folder / name).read_text(encoding="utf-8").split()) for name in ("text.txt", "more words.txt"))
+    assert trained + held == words
+
+
+def test_a_card_tells_the_perplexities_of_the_model_beside_it(run):
+    folder, _ = run
+    card = (folder / "model" / "README.md").read_text(encoding="utf-8")
+    best = min(log(folder / "model", "look"), key=lambda entry: entry["mean"])
+    for name, value in (("ahead", best["ahead"]), ("behind", best["behind"])):
+        assert f"| held-out perplexity {name} | {value:.2f} |" in card
+    assert f"| held-out perplexity, mean | {best['mean']:.2f} |" in card
+    assert f"| steps | {best['number']} (" in card
+    assert "](curve.svg)" in card and (folder / "model" / "curve.svg").exists()
+
+
+def test_a_card_holds_the_recipe_that_makes_the_same_model(run, tmp_path):
+    folder, settings = run
+    card = (folder / "model" / "README.md").read_text(encoding="utf-8")
+    assert read_back(RECIPE_IN_CARD.search(card)[1], tmp_path) == settings
+
+
+def test_a_card_tells_no_date_so_that_the_same_run_gives_the_same_card(run):
+    folder, settings = run
+    texts = [folder / "text.txt", folder / "more words.txt"]
+    list(train(texts, folder / "again", settings))
+    first, second = ((folder / name / "README.md").read_text(encoding="utf-8") for name in ("model", "again"))
+    seconds = re.compile(r"^\| time \| .*$", re.MULTILINE)  # the one thing that two runs may differ in
+    assert seconds.sub("", first) == seconds.sub("", second) != first
+    assert not re.search(r"\b20\d\d\b|\d:\d\d", first)
+
+
+def test_the_card_of_a_tuned_model_names_where_it_came_from_and_no_network(run, tmp_path):
+    folder, _ = run
+    base = Base(layouts.read(folder / "model"), "novels/model", 0)
+    text = write_text(tmp_path)
+    list(train([text], tmp_path / "new", recipe(tmp_path, epochs=0.5), base))
+    card = (tmp_path / "new" / "README.md").read_text(encoding="utf-8")
+    assert "| gone on from | novels/model |" in card
+    assert "[network]" not in card and "[train]" in card
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_recipe_reads_back_as_it_was(name, tmp_path):
+    assert read_back(toml(recipes.read(name)), tmp_path) == recipes.read(name)
+
+
+@pytest.mark.parametrize("name", ['with "quotes".txt', "C:\\temp\\vectors.txt", "字 and\ttab.txt", "two\nlines"])
+def test_any_file_name_reads_back_as_it_was(name, tmp_path):
+    given = Recipe(network=NetworkRecipe(words=f"vectors:{name}"))
+    assert read_back(toml(given), tmp_path) == given
+
+
+def test_passes_are_counted_when_they_are_over():
+    facts = Facts(words=5, tokens={"train": 9, "held": 2}, sentences={"train": 3, "held": 1})
+    story = Story(Recipe(), facts, texts=["a"], lang="en", base=None)
+    look = Look(number=7, ahead=2.0, behind=2.0, mean=2.0, words=3, best=True)
+    at = Progress(steps=7, epoch=1, step=3)
+    for progress, says in [
+        (at, "7 (in pass 2 over the text)"),
+        (replace(at, step=0), "7 (1 pass over the text)"),
+        (replace(at, step=0, epoch=2), "7 (2 passes over the text)"),
+    ]:
+        assert f"| steps | {says} |" in story.tell(progress, look)
