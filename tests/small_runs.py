@@ -20,8 +20,13 @@ import torch
 from safetensors.numpy import load_file
 
 from bilmo.cli.app import main
+from bilmo.text.split import at_spaces
 from bilmo.train import recipe as recipes
+from bilmo.train.corpus import Corpus, build
+from bilmo.train.loop import Loop
+from bilmo.train.model import WordArrays
 from bilmo.train.recipe import Recipe
+from bilmo.train.shape import shape_of
 
 WORDS = ("the", "cat", "dog", "sat", "saw", "a", "mat", "on", "by", "字", ".")
 RECIPE = """
@@ -66,7 +71,7 @@ class Done:
     err: str
 
 
-def bilmo(folder: Path, *arguments: str, stdin: bytes = b"") -> Done:
+def program(folder: Path, *arguments: str, stdin: bytes = b"") -> Done:
     """The program in this process; anything but an orderly end is raised, as a user would see a traceback."""
     out, err, code = io.StringIO(), io.StringIO(), 0
     given = io.TextIOWrapper(io.BytesIO(stdin))
@@ -123,3 +128,15 @@ def weights(model: Path) -> dict[str, np.ndarray]:
 def same_bits(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
     """Whether two sets of tensors are the same to the bit."""
     return a.keys() == b.keys() and all(a[name].tobytes() == b[name].tobytes() for name in a)
+
+
+def loop(folder: Path, **changes: Any) -> Loop:
+    """A run at work on the text of `write_text`, without all that stands around it."""
+    settings = recipe(folder, **changes)
+    if (folder / "corpus").exists():
+        found = Corpus(folder / "corpus")
+    else:
+        lines = (folder / "text.txt").read_text(encoding="utf-8").splitlines()
+        found = build(lines, at_spaces, folder / "corpus", held_out=settings.text.held_out, seed=settings.train.seed)
+    shape = shape_of(settings.network, settings.text, found.words, found.counts, "spaces")
+    return Loop(settings.train, shape, found, WordArrays(found.words, shape.indexer()), folder)

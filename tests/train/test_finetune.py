@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-import bilmo as package
+import bilmo
 from bilmo.errors import ConfigError
 from bilmo.ids.vocab import Vocab
 from bilmo.legacy import layouts
@@ -15,7 +15,7 @@ from bilmo.train.events import Finished, Look, Prepared, Step
 from bilmo.train.recipe import TextRecipe
 from bilmo.train.run import Base, train
 from bilmo.train.shape import shape_from
-from small_runs import bilmo, log, recipe, same_bits, started, weights, write_text
+from small_runs import log, program, recipe, same_bits, started, weights, write_text
 
 import old_models
 
@@ -51,7 +51,7 @@ def test_perplexity_is_told_before_and_after_and_what_got_better_is_kept(base, t
     assert best.mean < 0.7 * before.mean
     assert isinstance(events[0], Prepared) and isinstance(events[-1], Finished)
     assert np.exp(events[-1].progress.best) == pytest.approx(best.mean)
-    done = bilmo(tmp_path, "evaluate", "new", "text.txt")
+    done = program(tmp_path, "evaluate", "new", "text.txt")
     perplexity = float(done.out.split("perplexity mean")[1])
     assert perplexity < 0.7 * before.mean
 
@@ -73,7 +73,7 @@ def test_an_old_model_that_stays_what_it_was_gives_the_vectors_it_gave(tmp_path)
     text = write_text(tmp_path)
     assert looks(tuned(tmp_path / "old", text, tmp_path / "new", rate=0.0))[0].best
     sentences = [["the", "cat"], ["dog"]]
-    before, after = (package.load(tmp_path / name).layers(sentences) for name in ("old", "new"))
+    before, after = (bilmo.load(tmp_path / name).layers(sentences) for name in ("old", "new"))
     for ours, theirs in zip(after, before, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
@@ -88,9 +88,9 @@ def test_added_words_get_a_row_and_are_then_predicted(base, tmp_path):
         row = now.weights["words.table.weight"][-1]
         assert len(now.weights["words.table.weight"]) == len(now.vocab) == now.config.words.table.rows
         assert not torch.equal(row, now.weights["words.table.weight"][now.vocab.unknown])
-    ahead, behind = package.load(tmp_path / "new").log_probs([["the", "zebra", "."]])[0]
+    ahead, behind = bilmo.load(tmp_path / "new").log_probs([["the", "zebra", "."]])[0]
     assert np.exp(ahead[1]) > 0.2 and np.exp(behind[2]) > 0.2  # it is three in eight of the text
-    ahead, _ = package.load(tmp_path / "new").log_probs([["the", "yak", "."]])[0]
+    ahead, _ = bilmo.load(tmp_path / "new").log_probs([["the", "yak", "."]])[0]
     assert np.exp(ahead[1]) > 0.1  # which was not added, and counts as <UNK>
 
 
@@ -196,7 +196,7 @@ def test_an_old_model_through_the_command_line(tmp_path):
     assert process.returncode == 0, err
     assert "all is trained" in out and "held-out perplexity" in err
     assert "head_first = 0.3" in (tmp_path / "new" / "README.md").read_text("utf-8")
-    done = bilmo(tmp_path, "evaluate", "new", "text.txt")
+    done = program(tmp_path, "evaluate", "new", "text.txt")
     assert done.code == 0 and float(done.out.split("perplexity mean")[1]) < 14  # it knew nothing of these words
-    again = bilmo(tmp_path, *command)
+    again = program(tmp_path, *command)
     assert again.code == 0 and "over already" in again.out

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import bilmo as package
+import bilmo
 from bilmo.train import recipe as recipes
 from bilmo.train.run import train
-from small_runs import bilmo, log, same_bits, started, threads, weights, write_text
+from small_runs import log, program, same_bits, started, threads, weights, write_text
 
 COMMAND = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml")
 THREADS = {"sentences": 1, "stream": 2}
@@ -27,7 +27,7 @@ def undisturbed(request, tmp_path_factory):
     with (folder / "recipe.toml").open("a", encoding="utf-8") as file:
         file.write(f'context = "{request.param}"\naverage = 0.9\nwindow = 5\n')
     with threads(THREADS[request.param]):
-        done = bilmo(folder, *COMMAND)
+        done = program(folder, *COMMAND)
     assert done.code == 0, done.err
     return folder
 
@@ -41,7 +41,7 @@ def again(undisturbed, tmp_path):
 
 
 def test_the_model_of_a_run_loads_embeds_and_scores(undisturbed):
-    elmo = package.load(undisturbed / "model")
+    elmo = bilmo.load(undisturbed / "model")
     assert elmo.layers([["the", "cat", "."]])[0].shape == (3, 3, 16)
     scores = elmo.log_probs([["the", "cat", "."], []])
     assert scores[0].shape == (2, 4) and scores[1].shape == (2, 1)
@@ -99,13 +99,13 @@ def test_a_run_that_is_broken_off_at_any_point_goes_on_to_the_same_bits(undistur
 
 def test_a_finished_run_says_so_and_changes_nothing(undisturbed):
     before = {path: path.read_bytes() for path in (undisturbed / "model").rglob("*") if path.is_file()}
-    done = bilmo(undisturbed, *COMMAND)
+    done = program(undisturbed, *COMMAND)
     assert done.code == 0 and "over already" in done.out
     assert {path: path.read_bytes() for path in before} == before
 
 
 def test_changed_settings_are_refused_by_name(undisturbed):
-    done = bilmo(undisturbed, *COMMAND, "--seed", "7")
+    done = program(undisturbed, *COMMAND, "--seed", "7")
     assert done.code == 1 and "train.seed was 1 and is now 7" in done.err
 
 
@@ -113,7 +113,7 @@ def test_changed_text_is_refused(undisturbed):
     with (undisturbed / "text.txt").open("a", encoding="utf-8") as file:
         file.write("more\n")
     try:
-        done = bilmo(undisturbed, *COMMAND)
+        done = program(undisturbed, *COMMAND)
     finally:
         text = (undisturbed / "text.txt").read_bytes()
         (undisturbed / "text.txt").write_bytes(text.removesuffix(b"more\n"))
@@ -134,7 +134,7 @@ def test_changed_text_is_refused(undisturbed):
 def test_a_mistake_is_told_in_a_line(tmp_path, name, content, says):
     write_text(tmp_path)
     (tmp_path / name).write_bytes(content)
-    done = bilmo(tmp_path, *COMMAND)
+    done = program(tmp_path, *COMMAND)
     assert done.code == 1 and says in done.err
     assert not (tmp_path / "model").exists()
 
@@ -143,7 +143,7 @@ def test_a_folder_that_is_something_else_is_left_alone(tmp_path):
     write_text(tmp_path)
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "precious.txt").write_text("mine", encoding="utf-8")
-    done = bilmo(tmp_path, *COMMAND)
+    done = program(tmp_path, *COMMAND)
     assert done.code == 1 and "exists already and is no training run" in done.err
     assert [file.name for file in (tmp_path / "model").iterdir()] == ["precious.txt"]
 
@@ -155,7 +155,7 @@ def test_a_second_run_on_the_same_folder_is_refused(tmp_path):
         while not (tmp_path / "model" / "train.jsonl").exists():
             assert first.poll() is None, first.communicate()
             time.sleep(0.05)
-        second = bilmo(tmp_path, *COMMAND)
+        second = program(tmp_path, *COMMAND)
         assert second.code == 1 and "another run is training" in second.err
         assert first.poll() is None
     finally:
