@@ -13,7 +13,7 @@ import json
 import os
 from array import array
 from collections.abc import Iterable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -97,7 +97,7 @@ def build(lines: Iterable[str], split: Splitter, folder: Path, *, held_out: floa
         numbers: dict[str, int] = {mark: n for n, mark in enumerate(MARKS)}  # in the order of first sight
         counts = array("q", [0] * len(MARKS))
         with ExitStack() as stack:
-            writers = {side: stack.enter_context(closing(_Writer(partial, side))) for side in SIDES}
+            writers = {side: _Writer(stack, partial, side) for side in SIDES}
             for line in lines:
                 side: Side = "held" if _share(line, seed) < held_out else "train"
                 for sentence in split(line):
@@ -133,8 +133,11 @@ def build(lines: Iterable[str], split: Splitter, folder: Path, *, held_out: floa
 class _Writer:
     """Ids and ends of one side, written as they come."""
 
-    def __init__(self, folder: Path, side: Side) -> None:
-        self._files: dict[str, IO[bytes]] = {part: (folder / f"{side}.{part}").open("wb") for part in PARTS}
+    def __init__(self, stack: ExitStack, folder: Path, side: Side) -> None:
+        """`stack` closes the files in the end."""
+        self._files: dict[str, IO[bytes]] = {
+            part: stack.enter_context((folder / f"{side}.{part}").open("wb")) for part in PARTS
+        }
         self.tokens = self.sentences = 0
 
     def add(self, ids: array[int]) -> None:
@@ -142,10 +145,6 @@ class _Writer:
         self.sentences += 1
         ids.tofile(self._files["ids"])
         array("q", [self.tokens]).tofile(self._files["ends"])
-
-    def close(self) -> None:
-        for file in self._files.values():
-            file.close()
 
 
 def _share(line: str, seed: int) -> float:

@@ -1,0 +1,149 @@
+"""`bilmo train`, `finetune` and `evaluate` as a user meets them."""
+
+import gzip
+import math
+
+import numpy as np
+import pytest
+
+import bilmo
+from small_runs import program, threads, write_text
+
+TRAIN = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml")
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with threads(1):
+        yield
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder with a text and a model of it, and what the command said."""
+    folder = tmp_path_factory.mktemp("trained")
+    write_text(folder)
+    with threads(1):
+        done = program(folder, *TRAIN)
+    assert done.code == 0, done.err
+    return folder, done
+
+
+def test_train_tells_the_facts_first_and_results_on_standard_output(trained):
+    _, done = trained
+    names = [line.split("  ")[0] for line in done.out.splitlines()]
+    told = "split, text, held out, vocabulary, unknown words, parameters, memory, time left, run"
+    assert names[:9] == told.split(", ")
+    assert done.out.splitlines()[-1].startswith("model: all is trained; 26 steps in ")
+    assert done.err.startswith("reading the text\n") and done.err.count("held-out perplexity") == 3
+
+
+def test_evaluate_agrees_with_the_scores_of_every_word(trained):
+    folder, _ = trained
+    done = program(folder, "evaluate", "model", "text.txt", "--lang", "spaces")
+    sentences = [line.split() for line in (folder / "text.txt").read_text(encoding="utf-8").splitlines()]
+    scores = bilmo.load(folder / "model").log_probs(sentences)
+    means = np.concatenate(scores, axis=1).astype(np.float64).mean(axis=1)
+    told = dict(line.rsplit(None, 1) for line in done.out.splitlines() if line.startswith("perplexity"))
+    assert float(told["perplexity ahead"]) == pytest.approx(math.exp(-means[0]), abs=0.006)
+    assert float(told["perplexity behind"]) == pytest.approx(math.exp(-means[1]), abs=0.006)
+    assert float(told["perplexity mean"]) == pytest.approx(math.exp(-means.mean()), abs=0.006)
+    assert f"{sum(map(len, sentences)):,} words in {len(sentences)} sentences" in done.out
+
+
+def test_evaluate_counts_unknown_words(trained):
+    folder, _ = trained
+    (folder / "other.txt").write_text("the zebra sat\nthe cat\n", encoding="utf-8")
+    done = program(folder, "evaluate", "model", "other.txt", "--lang", "spaces")
+    assert "5 words in 2 sentences" in done.out and "1 (20.00%)" in done.out
+
+
+@pytest.mark.parametrize("start", ["zero", "carry"])
+def test_evaluate_starts_as_it_is_told(trained, start):
+    folder, _ = trained
+    settled, other = (program(folder, "evaluate", "model", "text.txt", "--start", s) for s in ("settled", start))
+    assert other.code == 0 and other.out != settled.out
+
+
+def test_text_may_come_through_a_pipe(trained, tmp_path):
+    folder, done = trained
+    write_text(tmp_path)
+    (tmp_path / "recipe.toml").write_text((tmp_path / "recipe.toml").read_text("utf-8").replace('"spaces"', '"auto"'))
+    text = (folder / "text.txt").read_bytes()
+    piped = program(tmp_path, "train", "-", "-o", "model", "--recipe", "recipe.toml", stdin=text)
+    assert piped.code == 0, piped.err
+    line = next(line for line in done.out.splitlines() if line.startswith("text"))
+    assert line in piped.out.splitlines()
+    again = program(tmp_path, "evaluate", "model", "-", stdin=text)
+    assert again.out == program(folder, "evaluate", "model", "text.txt").out
+    near = program(tmp_path, "similar", "model", "cat", "--in", "-", stdin=text)
+    assert near.code == 0 and len(near.out.splitlines()) > 5
+
+
+def test_a_folder_of_files_packed_or_not_is_one_text(trained, tmp_path):
+    folder, done = trained
+    write_text(tmp_path)
+    lines = (folder / "text.txt").read_bytes().splitlines(keepends=True)
+    (tmp_path / "texts" / "more").mkdir(parents=True)
+    (tmp_path / "texts" / "a.txt").write_bytes(b"".join(lines[:50]))
+    with gzip.open(tmp_path / "texts" / "more" / "b.txt.gz", "wb") as file:
+        file.write(b"".join(lines[50:]))
+    both = program(tmp_path, "train", "texts", "-o", "model", "--recipe", "recipe.toml", "--epochs", "0.1")
+    line = next(line for line in done.out.splitlines() if line.startswith("text"))
+    assert both.code == 0 and line in both.out.splitlines()
+    assert "| text | a.txt, b.txt.gz |" in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", ["train", "finetune", "evaluate"])
+def test_bytes_that_are_not_utf8_are_told_with_file_and_line(trained, tmp_path, command):
+    folder, _ = trained
+    write_text(tmp_path)
+    (tmp_path / "bad.txt").write_bytes(b"good line .\n" * 2 + b"a caf\xe9\n")
+    model = str(folder / "model")
+    arguments = {"train": [], "finetune": [model], "evaluate": [model]}[command]
+    more = [] if command == "evaluate" else ["-o", "new", "--recipe", "recipe.toml"]
+    done = program(tmp_path, command, *arguments, "text.txt", "bad.txt", *more)
+    assert done.code == 1 and "bad.txt, line 3: byte 6 (0xe9) is not UTF-8" in done.err
+    assert not (tmp_path / "new").exists()
+
+
+def test_finetune_tells_the_perplexity_before_and_after(trained, tmp_path):
+    folder, _ = trained
+    write_text(tmp_path, words=("the", "cat", "gnu", "gnu"))
+    model = str(folder / "model")
+    done = program(tmp_path, "finetune", model, "text.txt", "-o", "new", "--recipe", "recipe.toml", "--add-words", "1")
+    assert done.code == 0, done.err
+    assert "vocabulary     15 of 6 distinct words" in done.out  # of the model's 14 and one more, the text has 6
+    before, *after = [line for line in done.err.splitlines() if "held-out perplexity" in line]
+    assert before.split()[1] == "0" and before.endswith("best so far") and after[-1].endswith("best so far")
+    assert "gnu" in (tmp_path / "new" / "vocab.txt").read_text(encoding="utf-8").split("\n")
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (("evaluate", "nowhere", "text.txt"), "nowhere: there is no such file or folder"),
+        (("evaluate", "MODEL", "nowhere.txt"), "nowhere.txt: there is no such file"),
+        (("evaluate", "MODEL", "blank.txt"), "no sentences to evaluate"),
+        (("evaluate", "MODEL", "text.txt", "--lang", "klingon"), "split is 'klingon'"),
+        (("finetune", "nowhere", "text.txt", "-o", "new"), "nowhere: there is no such file or folder"),
+        (("finetune", "MODEL", "text.txt", "-o", "MODEL"), "was begun with other settings"),
+        (("train", "nowhere.txt", "-o", "new"), "nowhere.txt: there is no such file"),
+        (("train", "text.txt", "-o", "new", "--recipe", "huge"), "there is no recipe 'huge'"),
+        (("train", "text.txt", "-o", "new", "--cell", "transformer"), "network.cell"),
+        (("train", "text.txt", "-o", "new", "--lang", "klingon"), "split is 'klingon'"),
+    ],
+)
+def test_a_mistake_is_told_and_nothing_is_made(trained, tmp_path, arguments, says):
+    folder, _ = trained
+    write_text(tmp_path)
+    (tmp_path / "blank.txt").write_text("\n\n", encoding="utf-8")
+    done = program(tmp_path, *(str(folder / "model") if word == "MODEL" else word for word in arguments))
+    assert done.code == 1 and says in done.err
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_only_begins_to_be_a_run_can_be_used_with_corrected_settings(tmp_path):
+    write_text(tmp_path)
+    assert program(tmp_path, *TRAIN, "--words", "vectors:nowhere.txt").code == 1
+    assert program(tmp_path, *TRAIN, "--epochs", "0.1").code == 0

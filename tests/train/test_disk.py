@@ -1,0 +1,120 @@
+"""Disks that are full, folders that cannot be written, and what kills leave behind."""
+
+import contextlib
+import errno
+import os
+import resource
+import tempfile
+
+import pytest
+
+import bilmo
+from bilmo.errors import DamagedFile, OutputError
+from bilmo.train import checkpoint
+from bilmo.train.events import Step
+from bilmo.train.run import train
+from small_runs import program, recipe, same_bits, weights, write_text
+
+COMMAND = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml")
+
+
+@contextlib.contextmanager
+def files_up_to(limit):
+    """The system refuses to let any file grow beyond so many bytes, half-way through writing it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.fixture
+def begun(tmp_path):
+    """A run that was broken off after its first checkpoint and its first look."""
+    text = write_text(tmp_path)
+    events = train([text], tmp_path / "model", recipe(tmp_path))
+    for event in events:
+        if isinstance(event, Step) and event.number == 14:
+            break
+    events.close()
+    return tmp_path, text
+
+
+def left_over(folder):
+    return [path for path in folder.rglob("*") if path.name.endswith(".partial")]
+
+
+@pytest.mark.parametrize("what", ["training/checkpoint.safetensors", "model.safetensors"])
+def test_a_disk_that_is_full_leaves_the_last_checkpoint_and_model_whole(begun, what):
+    folder, text = begun
+    model = folder / "model"
+    before = {name: (model / name).read_bytes() for name in ("training/checkpoint.safetensors", "model.safetensors")}
+    with files_up_to(len(before[what]) // 2), pytest.raises(OutputError, match="cannot be written"):
+        list(train([text], model, recipe(folder)))
+    assert checkpoint.read(model / "training" / "checkpoint.safetensors").progress.steps >= 10
+    assert bilmo.load(model).embed([["the", "cat"]], mix="mean")[0].shape == (2, 16)
+    assert (model / what).read_bytes() == before[what]
+    assert not left_over(model)
+    list(train([text], model, recipe(folder)))  # there is room again
+    list(train([text], folder / "undisturbed", recipe(folder)))
+    assert same_bits(weights(model), weights(folder / "undisturbed"))
+
+
+def test_a_disk_that_is_full_while_the_text_is_read_leaves_nothing(tmp_path):
+    write_text(tmp_path, lines=400)
+    with files_up_to(2000):
+        done = program(tmp_path, *COMMAND)
+    assert done.code == 1 and "corpus: cannot be written (File too large)" in done.err
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_folder_below_a_file_is_told(tmp_path):
+    write_text(tmp_path)
+    done = program(tmp_path, "train", "text.txt", "-o", "text.txt/model", "--recipe", "recipe.toml")
+    assert done.code == 1 and "text.txt/model: cannot be written (Not a directory)" in done.err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
+def test_a_folder_that_may_not_be_written_is_told(begun):
+    folder, _ = begun
+    for path in (folder / "model" / "training", folder / "model"):
+        path.chmod(0o500)
+    try:
+        done = program(folder, *COMMAND)
+    finally:
+        for path in (folder / "model", folder / "model" / "training"):
+            path.chmod(0o700)
+    assert done.code == 1 and "cannot be written" in done.err
+
+
+def test_a_disk_that_became_read_only_leaves_the_last_checkpoint_whole(begun, monkeypatch):
+    folder, text = begun
+    path = folder / "model" / "training" / "checkpoint.safetensors"
+    before = path.read_bytes()
+
+    def refuse(*arguments, **more):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    with pytest.raises(OutputError, match=r"cannot be written \(Read-only file system\)"):
+        list(train([text], folder / "model", recipe(folder)))
+    assert path.read_bytes() == before
+
+
+def test_what_a_kill_left_half_written_is_removed_by_the_next_run(begun):
+    folder, text = begun
+    work = folder / "model" / "training"
+    (work / ".checkpoint.safetensors.x1.partial").write_bytes(b"half")
+    (folder / "model" / ".x2.partial").mkdir()
+    (folder / "model" / ".x2.partial" / "model.safetensors").write_bytes(b"half")
+    next(train([text], folder / "model", recipe(folder)))
+    assert not left_over(folder)
+
+
+def test_a_checkpoint_that_is_damaged_is_told_by_name(begun):
+    folder, text = begun
+    path = folder / "model" / "training" / "checkpoint.safetensors"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(DamagedFile, match=r"checkpoint.safetensors: is no checkpoint of a training run"):
+        list(train([text], folder / "model", recipe(folder)))

@@ -1,0 +1,72 @@
+"""Given word vectors as input: frozen or tuned, and words that have none."""
+
+import numpy as np
+import pytest
+
+from bilmo.legacy import layouts
+from bilmo.train.run import train
+from small_runs import program, recipe, write_text
+
+KNOWN = ("the", "cat", "dog", "sat", "a", ".")
+
+
+def write_vectors(folder, width, more=()):
+    """A GloVe file that knows some words; returns their vectors."""
+    values = np.random.default_rng(0).normal(0, 0.5, (len(KNOWN) + len(more), width)).astype(np.float32)
+    rows = [f"{word} {' '.join(map(repr, row.tolist()))}\n" for word, row in zip((*KNOWN, *more), values, strict=True)]
+    (folder / "glove.txt").write_text("".join(rows), encoding="utf-8")
+    return dict(zip((*KNOWN, *more), values, strict=True))
+
+
+def trained(folder, **changes):
+    """The model of a run on given vectors, and its weights before the first step."""
+    text = write_text(folder)
+    settings = recipe(folder, words=f"vectors:{folder / 'glove.txt'}", **changes)
+    list(train([text], folder / "model", settings))
+    bundle = layouts.read(folder / "model")
+    return bundle, {word: bundle.weights["words.table.weight"][k].numpy() for k, word in enumerate(bundle.vocab.words)}
+
+
+@pytest.mark.parametrize("width", [8, 5])  # as wide as the network, and projected to its width
+def test_frozen_vectors_stay_to_the_bit_and_everything_else_is_trained(tmp_path, width):
+    given = write_vectors(tmp_path, width)
+    first, rows = trained(tmp_path, epochs=0.1, rate=0.0)
+    for word in KNOWN:
+        assert rows[word].tobytes() == given[word].tobytes(), word
+    (tmp_path / "model").rename(tmp_path / "beginning")
+    last, rows = trained(tmp_path, epochs=1)
+    for word in KNOWN:
+        assert rows[word].tobytes() == given[word].tobytes(), word
+    moved = {name for name, value in last.weights.items() if not np.array_equal(value, first.weights[name])}
+    assert set(last.weights) - moved == {"words.table.weight"}
+
+
+def test_tuned_vectors_change(tmp_path):
+    given = write_vectors(tmp_path, 8)
+    _, rows = trained(tmp_path, epochs=1, tuned=True)
+    assert all(not np.array_equal(rows[word], given[word]) for word in KNOWN)
+    assert all(np.abs(rows[word] - given[word]).max() < 0.5 for word in KNOWN)  # they began as what was given
+
+
+@pytest.mark.parametrize("more", [(), ("<unk>",)], ids=["mean of all", "the file's own"])
+def test_a_word_without_a_vector_begins_as_an_unknown_one(tmp_path, more):
+    given = write_vectors(tmp_path, 8, more)
+    _, rows = trained(tmp_path, epochs=0.1, rate=0.0)
+    read = [vector for word, vector in given.items() if word in KNOWN]
+    unknown = given["<unk>"] if more else np.mean(read, axis=0)
+    np.testing.assert_allclose(rows["字"], unknown, rtol=1e-6)
+    np.testing.assert_allclose(rows["<UNK>"], unknown, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "content, says",
+    [(None, "there is no such file"), ("other 1 2 3\n", "holds none of the words asked for"), ("the 1 x\n", "numbers")],
+)
+def test_a_vectors_file_that_cannot_be_used_is_told_and_does_not_spoil_the_folder(tmp_path, content, says):
+    write_text(tmp_path)
+    if content:
+        (tmp_path / "glove.txt").write_text(content, encoding="utf-8")
+    command = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml", "--words", "vectors:glove.txt")
+    done = program(tmp_path, *command)
+    assert done.code == 1 and says in done.err and "glove.txt" in done.err
+    assert not (tmp_path / "model").exists()
