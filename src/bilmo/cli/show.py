@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from bilmo.train.events import Event, Prepared
 
 Item = TypeVar("Item")
+SHOW_EVERY = 0.1
+"""Seconds between two sights of a bar."""
 
 
 def pairs(rows: Iterable[tuple[str, str]], *, right: bool = False) -> None:
@@ -52,10 +55,18 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[[Iterable
         task = bar.add_task(what, total=total, rate="")
 
         def counted(items: Iterable[Item]) -> Iterator[Item]:
+            if bar.disable:
+                yield from items
+                return
+            passed, shown = 0, 0.0
             for item in items:
                 yield item
-                speed = bar.tasks[0].speed
-                bar.update(task, advance=1, rate=f"{speed:,.0f}/s" if speed else "")
+                passed += 1
+                if time.monotonic() > shown + SHOW_EVERY:  # to show a line costs more than to read one
+                    shown = time.monotonic()
+                    speed = bar.tasks[0].speed
+                    bar.update(task, completed=passed, rate=f"{speed:,.0f}/s" if speed else "")
+            bar.update(task, completed=passed)
 
         yield counted
 
