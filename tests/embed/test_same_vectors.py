@@ -11,7 +11,7 @@ import bilmo.embed.words
 from bilmo.embed.embedder import Embedder
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
 from bilmo.net.int8 import _has_int8
-from bilmo.net.workers import side_by_side
+from bilmo.net.workers import side_by_side, sparing
 from bilmo.store.bundle import Bundle
 
 ALLOWED = {"float32": 1e-5, "int8": 1e-3}
@@ -90,5 +90,21 @@ def test_work_within_work_never_waits_for_itself(threads):
     try:
         inner = [lambda: 1, lambda: 2]
         assert side_by_side([lambda: side_by_side(inner), lambda: side_by_side(inner)]) == [[1, 2], [1, 2]]
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_threads_are_spared_for_tasks_and_given_back():
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        with sparing():
+            assert torch.get_num_threads() == 1
+            assert side_by_side([torch.get_num_threads, torch.get_num_threads]) == [2, 2]
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 4
+        with pytest.raises(ZeroDivisionError), sparing():
+            side_by_side([lambda: 1, lambda: 1 // 0])
+        assert torch.get_num_threads() == 4
     finally:
         torch.set_num_threads(before)

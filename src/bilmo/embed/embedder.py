@@ -33,6 +33,7 @@ from bilmo.net.bilm import State, settle, spread
 from bilmo.net.config import Direction, Precision
 from bilmo.net.layers import Layers
 from bilmo.net.mix import How, Mix, Norm
+from bilmo.net.workers import sparing
 from bilmo.store import known
 from bilmo.store.bundle import Bundle
 from bilmo.store.known import Known
@@ -350,7 +351,7 @@ class Embedder:
         for numbers in groups:
             keys, (ahead, behind, lengths) = self._indexer.places([sentences[k] for k in numbers])
             places: dict[Direction, Ids] = {"ahead": ahead, "behind": behind}
-            with torch.inference_mode():
+            with torch.inference_mode(), sparing():
                 words, before = self._words.vectors(keys), self._before(len(numbers))
                 values, after = in_context(self._network, words, places, lengths, before, top)
             if self.start == "carry":
@@ -387,7 +388,8 @@ def settled(bundle: Bundle) -> Bundle:
     """The same model with its settled start, made here where it brought none."""
     if bundle.start is not None:
         return bundle
-    return replace(bundle, start=settle(bundle.network(), bundle.indexer().batch([[]])))
+    with sparing():
+        return replace(bundle, start=settle(bundle.network(), bundle.indexer().batch([[]])))
 
 
 def _mixed(values: Tensor, mix: Mix) -> Tensor:
