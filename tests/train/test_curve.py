@@ -56,7 +56,7 @@ def test_the_picture_of_a_run_shows_both_curves_of_its_log(tmp_path):
 
 
 def test_steps_that_were_repeated_count_once_and_those_undone_not_at_all(tmp_path):
-    path = written(tmp_path, [step(1, 3.0), step(2, 2.0), look(2, 8.0), step(2, 2.0), step(3, 99.0, skipped=True),
+    path = written(tmp_path, [step(1, 3.0), step(2, 2.0), look(2, 8.0), step(2, 2.0), step(3, 9.0, skipped=True),
                               step(4, 1.0), look(2, 8.0)])  # fmt: skip
     trained, held = curve.read(path)
     assert trained == [(1, pytest.approx(math.exp(3))), (2, pytest.approx(math.exp(2))), (4, pytest.approx(math.e))]

@@ -7,6 +7,7 @@ import resource
 import tempfile
 
 import pytest
+from safetensors import SafetensorError
 
 import bilmo
 from bilmo.errors import DamagedFile, OutputError
@@ -59,6 +60,24 @@ def test_a_disk_that_is_full_leaves_the_last_checkpoint_and_model_whole(begun, w
     list(train([text], model, recipe(folder)))  # there is room again
     list(train([text], folder / "undisturbed", recipe(folder)))
     assert same_bits(weights(model), weights(folder / "undisturbed"))
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), SafetensorError("I/O error: No space left on device")]
+)
+def test_a_checkpoint_is_written_beside_the_old_one(begun, monkeypatch, error):
+    folder, text = begun
+    path = folder / "model" / "training" / "checkpoint.safetensors"
+    before = path.read_bytes()
+
+    def half(tensors, target, metadata):
+        target.write_bytes(before[: len(before) // 2])
+        raise error
+
+    monkeypatch.setattr(checkpoint, "save_file", half)
+    with pytest.raises(OutputError, match=r"checkpoint.safetensors: .*cannot be written .*No space left on device"):
+        list(train([text], folder / "model", recipe(folder)))
+    assert path.read_bytes() == before and not left_over(folder)
 
 
 def test_a_disk_that_is_full_while_the_text_is_read_leaves_nothing(tmp_path):
