@@ -49,7 +49,7 @@ FULL_SOFTMAX = 10_000
 EXPLODED = 3.0
 """Nats a word above the usual loss from which on a step is not made."""
 LOOK = 20_000
-"""Held-out words, about, that are judged at each look; all of them at the end."""
+"""Held-out words, about, that are judged at each look."""
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 """Bytes in which the system counts memory."""
 TOO_OFTEN = 10
