@@ -15,11 +15,11 @@ import bilmo.embed.words
 from bilmo.embed.embedder import Embedder
 from bilmo.ids.chars import CharTable
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
-from bilmo.net.int8 import _has_int8
 from bilmo.store.bundle import Bundle
 
 GRU = CellConfig(kind="gru", cells=8, project=False, cell_clip=None, projection_clip=None)
-PRECISIONS = ["float32", *(["int8"] if _has_int8() else [])]
+HAS_INT8 = "fbgemm" in torch.backends.quantized.supported_engines
+PRECISIONS = ["float32", *(["int8"] if HAS_INT8 else [])]
 
 
 def made(cell=None, chars=None, table=None):

@@ -11,12 +11,12 @@ import bilmo.embed.embedder
 from bilmo.cli.app import main
 from bilmo.errors import DamagedFile, WeightsError
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
-from bilmo.net.int8 import _has_int8
 from bilmo.store import folder, known
 from bilmo.store.bundle import Bundle
 
 TEXT = [["the", "cat", "字", "sat", "unseen"], [], ["new", "the"]]
-PRECISIONS = ["float32", *(["int8"] if _has_int8() else [])]
+HAS_INT8 = "fbgemm" in torch.backends.quantized.supported_engines
+PRECISIONS = ["float32", *(["int8"] if HAS_INT8 else [])]
 
 
 def write_model(path, seed):
@@ -74,7 +74,7 @@ def test_the_command_line_uses_the_file(model, words, tmp_path, monkeypatch, cap
     text.write_text("the cat sat\n", encoding="utf-8")
     assert run(monkeypatch, "embed", model, text, "-o", tmp_path / "v.h5", "--cache", out) == 0
     assert loaded[0]["cache"] == out and loaded[0]["precision"] == "float32"
-    if _has_int8():
+    if HAS_INT8:
         assert run(monkeypatch, "embed", model, text, "-o", tmp_path / "w.h5", "--precision", "int8") == 0
         assert loaded[1]["precision"] == "int8"
         assert (

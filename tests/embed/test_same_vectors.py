@@ -10,10 +10,10 @@ import bilmo
 import bilmo.embed.words
 from bilmo.embed.embedder import Embedder
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
-from bilmo.net.int8 import _has_int8
 from bilmo.net.workers import side_by_side, sparing
 from bilmo.store.bundle import Bundle
 
+HAS_INT8 = "fbgemm" in torch.backends.quantized.supported_engines
 ALLOWED = {"float32": 1e-5, "int8": 1e-3}
 """Of the largest value of the layer."""
 
@@ -31,7 +31,7 @@ def bundle():
 
 
 @pytest.fixture(scope="module", params=["float32", pytest.param("int8", marks=pytest.mark.skipif(
-    not _has_int8(), reason="this torch does not multiply in eight bits here"))])  # fmt: skip
+    not HAS_INT8, reason="this torch does not multiply in eight bits here"))])  # fmt: skip
 def elmo(request, bundle):
     return Embedder(bundle, start="zero", precision=request.param)
 

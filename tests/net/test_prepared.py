@@ -12,8 +12,8 @@ from bilmo.ids.batch import Indexer
 from bilmo.ids.chars import ByteChars, CharTable
 from bilmo.net.bilm import BiLM
 from bilmo.net.config import BiLMConfig, CellConfig, CharsConfig, WordsConfig
-from bilmo.net.int8 import _has_int8
 
+HAS_INT8 = "fbgemm" in torch.backends.quantized.supported_engines
 FILTERS = ((1, 3), (2, 5), (7, 6))
 words = st.lists(st.text(max_size=60), min_size=1, max_size=9)
 
@@ -52,7 +52,7 @@ def test_prepared_words_are_those_of_the_convolutions(both, words):
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 @pytest.mark.parametrize("kind", ["bytes", "unicode"])
 def test_a_word_of_any_length_is_the_same_in_pieces(monkeypatch, kind, precision):
-    if precision == "int8" and not _has_int8():
+    if precision == "int8" and not HAS_INT8:
         pytest.skip("this torch does not multiply in eight bits here")
     table = CharTable.count(["abcdefgh"], max_characters=None) if kind == "unicode" else None
     one = encoder(kind, max_characters=None, rows=table.rows if table else 261)
@@ -69,7 +69,7 @@ def test_a_word_of_any_length_is_the_same_in_pieces(monkeypatch, kind, precision
         torch.testing.assert_close(one(batch), whole, atol=2e-6, rtol=1e-5)
 
 
-@pytest.mark.skipif(not _has_int8(), reason="this torch does not multiply in eight bits here")
+@pytest.mark.skipif(not HAS_INT8, reason="this torch does not multiply in eight bits here")
 @pytest.mark.parametrize("kind", ["bytes", "unicode"])
 def test_in_eight_bits_a_word_is_near_and_the_same_beside_any_other(kind):
     table = CharTable.count(["abcdefghij"], max_characters=20) if kind == "unicode" else None
