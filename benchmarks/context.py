@@ -1,6 +1,6 @@
 """Where should a sentence start? Held-out perplexity of isolated sentences, by how a model was trained and started.
 
-Two models of the same shape and time: one trained sentence by sentence from a learned start, one on the paper's
+Two models of the same shape, trained on the same words as often: one trained sentence by sentence from a learned start, one on the paper's
 endless stream. Each is judged on the same held-out sentences with every start there is:
 
 zero     nothing is remembered
@@ -28,6 +28,7 @@ from bilmo.store import folder as folders
 from bilmo.store.bundle import Bundle
 from bilmo.train import recipe as recipes
 from bilmo.train.corpus import Corpus, Side
+from bilmo.train.events import Finished
 from bilmo.train.run import train
 from text import DATA
 
@@ -85,25 +86,28 @@ def _row(context: str, start: str, perplexity: dict[str, float]) -> str:
     return row
 
 
-def main(minutes: float) -> None:
+def main(epochs: float) -> None:
     """Train both, judge, save."""
     text = DATA / "text" / "hongloumeng-zh.txt.xz"
     if not text.exists():
         sys.exit(f"The benchmark needs real text, and {text} is not there. Set BILMO_DATA to its folder.")
     rows = ["| trained on | start | ahead | behind | mean |", "|---|---|---|---|---|"]
+    took: list[str] = []
     with tempfile.TemporaryDirectory() as name:
         for context in ("sentences", "stream"):
             folder = Path(name) / context
-            for _ in train([text], folder, recipes.read("novel", {"context": context, "minutes": minutes})):
-                pass
+            seconds = 0.0
+            for event in train([text], folder, recipes.read("novel", {"context": context, "epochs": epochs})):
+                seconds = event.progress.seconds if isinstance(event, Finished) else seconds
+            took.append(f"{context} {seconds / 60:.1f} minutes")
             rows += judged(folder, context)
     heading = (
-        f"# Where a sentence starts\n\n{date.today()}, made by `python benchmarks/context.py {minutes:g}`: recipe "
-        f"`novel`, {minutes:g} minutes of training each on two cores, one classical Chinese novel; perplexity of the "
-        "held-out sentences by the full softmax.\n\n"
+        f"# Where a sentence starts\n\n{date.today()}, made by `python benchmarks/context.py {epochs:g}`: recipe "
+        f"`novel`, {epochs:g} passes over one classical Chinese novel on two cores ({', '.join(took)}); perplexity of "
+        "the held-out sentences by the full softmax.\n\n"
     )
     (HERE / "results" / "context.md").write_text(heading + "\n".join(rows) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if len(sys.argv) > 1 else 10)
+    main(float(sys.argv[1]) if len(sys.argv) > 1 else 3)
