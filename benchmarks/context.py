@@ -1,7 +1,7 @@
 """Where should a sentence start? Held-out perplexity of isolated sentences, by how a model was trained and started.
 
-Two models of the same shape, trained on the same words as often: one trained sentence by sentence from a learned start, one on the paper's
-endless stream. Each is judged on the same held-out sentences with every start there is:
+Two models of the same shape, trained on the same words as often: one sentence by sentence from a learned start, one
+on the paper's endless stream. Each is judged on the same held-out sentences with every start there is:
 
 zero     nothing is remembered
 empty    what remains after 32 empty sentences

@@ -29,7 +29,8 @@ HERE = Path(__file__).parent
 TEXT = DATA / "text" / "hongloumeng-zh.txt.xz"
 OLD: dict[str, Any] = {
     "context": "stream", "batch": 320, "window": 20, "softmax": "sampled", "samples": 8192, "optimizer": "adagrad",
-    "rate": 0.2, "warm_up": 0.0, "decay": False, "clip": 10.0, "dropout": 0.1, "average": 0.0, "weight_decay": 0.0, "patience": 0,
+    "rate": 0.2, "warm_up": 0.0, "decay": False, "clip": 10.0, "dropout": 0.1, "average": 0.0,
+    "weight_decay": 0.0, "patience": 0,
 }  # fmt: skip
 NEW: dict[str, Any] = {"patience": 0}
 OLD_MINUTES, NEW_MINUTES = (5, 10, 20, 40, 60), (5, 10, 20, 40)
