@@ -27,7 +27,7 @@ def new_folder(target: Path) -> Iterator[Path]:
             yield partial
             for file in partial.iterdir():
                 _sync(file)
-            partial.chmod(0o777 & ~_umask())  # mkdtemp makes folders for the owner alone
+            partial.chmod(0o777 & ~umask())  # mkdtemp makes folders for the owner alone
             partial.rename(target)  # fails where another run was faster
             _sync(target.parent)
     except BaseException:
@@ -48,7 +48,7 @@ def new_file(target: Path) -> Iterator[Path]:
         with _writable(target):
             yield partial
             _sync(partial)
-            partial.chmod(0o666 & ~_umask())
+            partial.chmod(0o666 & ~umask())
             partial.replace(target)
             _sync(target.parent)
     except BaseException:
@@ -74,7 +74,8 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def _umask() -> int:
+def umask() -> int:
+    """What this process does not let others do with its files."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -23,7 +23,7 @@ from bilmo.ids.chars import CharTable
 from bilmo.ids.vocab import Vocab
 from bilmo.net.bilm import State
 from bilmo.net.config import STRICT, BiLMConfig
-from bilmo.store.beside import new_folder
+from bilmo.store.beside import new_folder, umask
 from bilmo.store.bundle import Bundle, Shape, compare, shapes_of
 from bilmo.store.card import card_of
 from bilmo.text.files import lines
@@ -70,6 +70,7 @@ def _fill(bundle: Bundle, partial: Path, folder: Path) -> None:
         save_file(tensors, partial / WEIGHTS)
     except SafetensorError as error:
         raise OutputError(f"{folder}: the weights cannot be written ({error})") from None
+    (partial / WEIGHTS).chmod(0o666 & ~umask())  # safetensors writes for the owner alone
     config = FolderConfig(bilmo_format=FORMAT, network=bundle.config, sha256=_sha256(partial / WEIGHTS))
     _write_text(partial / CONFIG, json.dumps(asdict(config), indent=1))
     if bundle.vocab:
