@@ -21,7 +21,7 @@ from bilmo.errors import BilmoError, ConfigError, DamagedFile, OutputError, Text
 from bilmo.ids.chars import CharTable
 from bilmo.ids.vocab import Vocab
 from bilmo.legacy import layouts
-from bilmo.net.config import CharsConfig, WordsConfig
+from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
 from bilmo.store import folder as own
 from bilmo.store.bundle import Bundle
 
@@ -365,7 +365,8 @@ def test_cuts_and_flips_of_the_small_files_are_read_or_refused(saved, name):
 
 
 def test_whoever_may_read_the_folder_may_read_its_weights(tmp_path):
-    config = bilmo.BiLMConfig(words=WordsConfig(chars=CharsConfig(width=4, filters=((1, 8),))), width=8)
+    words = WordsConfig(chars=CharsConfig(width=4, filters=((1, 8),)))
+    config = bilmo.BiLMConfig(words=words, cell=CellConfig(cells=12), width=8)
     own.write(Bundle(config, bilmo.BiLM(config).state_dict(), layout=""), tmp_path / "m")
     modes = {file.name: file.stat().st_mode & 0o777 for file in (tmp_path / "m").iterdir()}
     assert len(set(modes.values())) == 1, modes
