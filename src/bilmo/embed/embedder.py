@@ -66,8 +66,8 @@ def load(
         as the old systems do.
     split: how raw text becomes tokens: "spaces" (it is split already), "en", "west", "zh", or "auto", which looks.
     batch_tokens: how many tokens are computed at once, at most; more need more memory, and change no vector.
-    precision: "int8" multiplies in eight bits, for about half the time; its vectors are close to those of "float32",
-        not equal.
+    precision: "int8" multiplies in eight bits, which makes large models faster; its vectors are close to those of
+        "float32", not equal.
     cache: vectors of the words of a vocabulary, computed beforehand by `bilmo cache` or by an old system (HDF5 with
         the dataset `embedding`, vocab.txt beside it); other words still come from the model's own word encoder.
     """

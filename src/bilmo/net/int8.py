@@ -1,8 +1,9 @@
 """Products with weights of eight bits, twice as fast as in float32, and the steps of an LSTM with them.
 
 Every row of an input has a scale of its own, so a sentence never changes what stands beside it. The sums are whole
-numbers, so they do not depend on how many rows are multiplied together either. Inputs have seven bits: on AVX2 two
-products at a time are added in sixteen bits, which eight bits times eight would overflow without a word.
+numbers, so they do not depend on how many rows are multiplied together either: with rounding in a recurrence the last
+bit would not stay the last. Inputs have seven bits: on AVX2 two products at a time are added in sixteen bits, which
+eight bits times eight would overflow without a word.
 
 Knows: torch. Blind to: where weights come from and who asks.
 """
@@ -31,6 +32,20 @@ def times(x: Tensor, weight: torch.classes.quantized.LinearPackedParamsBase) -> 
     return product, largest
 
 
+def times_finely(x: Tensor, weight: torch.classes.quantized.LinearPackedParamsBase) -> Tensor:  # type: ignore[name-defined]
+    """(n, I) to (n, O), where inputs have thirteen bits: what rounding left over is multiplied as well.
+
+    For products whose result is a vector itself. Those before a gate are rounded by the gate anyway.
+    """
+    largest = x.abs().amax(1, keepdim=True).clamp_min_(1e-30)
+    exact = (x / largest).mul_(63)
+    whole = exact.round()
+    both = torch.cat([whole / 63, exact.sub_(whole).mul_(2)])  # what is left over is a half at most
+    product: Tensor = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(both, 1 / 63, 64, weight)
+    n = x.size(0)
+    return product[:n].add_(product[n:], alpha=1 / 126).mul_(largest)
+
+
 def lstm_steps_int8(
     gates: Tensor,
     rows: list[int],
@@ -55,8 +70,7 @@ def lstm_steps_int8(
             now.clamp_(-cell_clip, cell_clip)
         h = torch.tanh(now).mul_(sigmoids[:, 2 * cells :])
         if len(project) > 0:
-            product, largest = times(h, project[0])
-            h = product.mul_(largest)
+            h = times_finely(h, project[0])
             if projection_clip is not None:
                 h.clamp_(-projection_clip, projection_clip)
         out[at : at + n] = h
@@ -65,7 +79,7 @@ def lstm_steps_int8(
 
 
 class Int8Linear:
-    """x @ w.T + b."""
+    """x @ w.T + b, finely."""
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
         """(O, I) and (O,)."""
@@ -73,8 +87,7 @@ class Int8Linear:
 
     def __call__(self, x: Tensor) -> Tensor:
         """(n, I) to (n, O)."""
-        product, largest = times(x, self._weight)
-        return torch.addcmul(self._bias, product, largest)
+        return times_finely(x, self._weight).add_(self._bias)
 
 
 class Int8Weights:
@@ -82,9 +95,14 @@ class Int8Weights:
 
     def __init__(self, into: Tensor, recur: Tensor, bias: Tensor, project: Tensor | None) -> None:
         """(4H, I), (4H, D), (4H,), (D, H)."""
-        self.into = Int8Linear(into, bias)
+        self._into, self._bias = _pack(into), bias.detach()
         self._recur = _pack(recur)
         self._project = [] if project is None else [_pack(project)]
+
+    def into(self, x: Tensor) -> Tensor:
+        """(n, I) to (n, 4H), bias included."""
+        product, largest = times(x, self._into)
+        return torch.addcmul(self._bias, product, largest)
 
     def run(self, gates: Tensor, rows: list[int], h: Tensor, c: Tensor, out: Tensor, *clips: float | None) -> Tensor:
         """The steps of `lstm_steps_int8`."""
