@@ -66,7 +66,7 @@ def same(a: Bundle, b: Bundle) -> None:
 def reseal(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
     """Other tensors in a folder, whose hash is made to fit."""
     save_file(tensors, folder / "model.safetensors")
-    change(folder, sha256=own._sha256(folder / "model.safetensors"))
+    change(folder, sha256=own.sha256_of(folder / "model.safetensors"))
 
 
 def change(folder: Path, **changes: object) -> None:

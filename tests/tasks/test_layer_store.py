@@ -13,7 +13,6 @@ import bilmo
 from bilmo.errors import ConfigError, OutputError, WeightsError
 from bilmo.store import folder
 from bilmo.tasks import cache
-from bilmo.tasks.bilm import identity
 from bilmo.tasks.cache import LayerStore
 from bilmo.tasks.classifier import Classifier
 
@@ -142,8 +141,8 @@ def test_a_model_is_itself_in_any_layout(tmp_path):
     layouts.write(bundle, tmp_path / "old", "allennlp")
     folder.write(bundle, tmp_path / "new")
     assert (
-        identity(bundle)
-        == identity(bilmo.load(tmp_path / "new").bundle)
-        == identity(bilmo.load(tmp_path / "old").bundle)
+        bundle.identity()
+        == bilmo.load(tmp_path / "new").bundle.identity()
+        == bilmo.load(tmp_path / "old").bundle.identity()
     )
-    assert identity(bundle) != identity(made(1))
+    assert bundle.identity() != made(1).identity()

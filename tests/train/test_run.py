@@ -154,7 +154,7 @@ def test_a_second_run_on_the_same_folder_is_refused(tmp_path):
             assert first.poll() is None, first.communicate()
             time.sleep(0.05)
         second = program(tmp_path, *COMMAND)
-        assert second.code == 1 and "another run is training" in second.err
+        assert second.code == 1 and "another run is at work" in second.err
         assert first.poll() is None
     finally:
         first.kill()

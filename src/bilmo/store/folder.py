@@ -71,7 +71,7 @@ def _fill(bundle: Bundle, partial: Path, folder: Path) -> None:
     except SafetensorError as error:
         raise OutputError(f"{folder}: the weights cannot be written ({error})") from None
     (partial / WEIGHTS).chmod(0o666 & ~umask())  # safetensors writes for the owner alone
-    config = FolderConfig(bilmo_format=FORMAT, network=bundle.config, sha256=_sha256(partial / WEIGHTS))
+    config = FolderConfig(bilmo_format=FORMAT, network=bundle.config, sha256=sha256_of(partial / WEIGHTS))
     _write_text(partial / CONFIG, json.dumps(asdict(config), indent=1))
     if bundle.vocab:
         _write_text(partial / VOCAB, "".join(f"{word}\n" for word in bundle.vocab.words))
@@ -124,7 +124,7 @@ def _read_tensors(path: Path, config: FolderConfig) -> dict[str, Tensor]:
             unused = compare(found, needed, where=str(path))
             if unused:
                 raise WeightsError(f"{path}: {', '.join(unused)} belong to no part of the network in {CONFIG}")
-            if _sha256(path) != config.sha256:
+            if sha256_of(path) != config.sha256:
                 raise DamagedFile(
                     f"{path}: is not the file that was saved (its SHA-256 differs from the one in {CONFIG}). "
                     "Fetch or convert the model again."
@@ -165,7 +165,8 @@ def _start_state(tensors: dict[str, Tensor], config: BiLMConfig) -> State | None
     return state
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -6,10 +6,8 @@ Knows: Bundle, the network. Blind to: files, heads, data.
 from __future__ import annotations
 
 import copy
-import hashlib
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from torch import Tensor, nn
 
@@ -18,22 +16,6 @@ from bilmo.ids.batch import Batch, Sentence
 from bilmo.net.bilm import State, spread
 from bilmo.net.layers import Layers
 from bilmo.store.bundle import Bundle
-
-
-def identity(bundle: Bundle) -> str:
-    """A SHA-256 of what gives a model its layers, the same whatever layout it lies in; the softmax is no part of it."""
-    hashed = hashlib.sha256(json.dumps(asdict(bundle.config), sort_keys=True).encode())
-    for name in sorted(bundle.weights):
-        if not name.startswith("softmax."):
-            hashed.update(name.encode())
-            hashed.update(bundle.weights[name].detach().float().contiguous().numpy().tobytes())
-    spelling = [*(bundle.chars.lines() if bundle.chars else ()), "", *_words(bundle)]
-    hashed.update("\n".join(spelling).encode("utf-8", "surrogatepass"))
-    return hashed.hexdigest()
-
-
-def _words(bundle: Bundle) -> Sequence[str]:
-    return bundle.vocab.words if bundle.vocab and bundle.config.words.table else ()
 
 
 class Tuned(nn.Module):

@@ -25,7 +25,6 @@ from bilmo.embed.embedder import Embedder
 from bilmo.errors import ConfigError, OutputError, WeightsError
 from bilmo.ids.batch import Sentence
 from bilmo.store.beside import new_file
-from bilmo.tasks.bilm import identity
 
 Half = NDArray[np.float16]
 AT_ONCE = 8192
@@ -57,7 +56,7 @@ class LayerStore:
 
     def __init__(self, elmo: Embedder, folder: Path | None = None) -> None:
         self.elmo = elmo
-        self.model = identity(elmo.bundle)
+        self.model = elmo.bundle.identity()
         self._folder = folder or default_folder()
         self._kept: dict[tuple[str, ...], Half] = {}
 

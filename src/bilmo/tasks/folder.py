@@ -12,7 +12,6 @@ Knows: Task, safetensors. Blind to: data, the command line.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import tempfile
@@ -34,8 +33,7 @@ from bilmo.ids.vocab import Vocab
 from bilmo.net.config import STRICT, BiLMConfig
 from bilmo.store import folder as folders
 from bilmo.store.beside import new_folder
-from bilmo.store.folder import naming, read_json, same_length
-from bilmo.tasks.bilm import identity
+from bilmo.store.folder import naming, read_json, same_length, sha256_of
 from bilmo.tasks.classifier import Classifier
 from bilmo.tasks.fit import learned_state
 from bilmo.tasks.inputs import LearnedMix
@@ -123,7 +121,7 @@ def _fill(task: Task, partial: Path, model: str) -> None:
     if task.feed_.tuned is not None:
         learned = task.feed_.tuned.learned()
         folders.write(learned, partial / BILM)
-        bilm = BilmFacts(name=BILM, sha256=identity(learned), start="settled", config=learned.config)
+        bilm = BilmFacts(name=BILM, sha256=learned.identity(), start="settled", config=learned.config)
     elif task.feed_.store is not None:
         store = task.feed_.store
         # A path is made whole, to be found again from any folder; a name that is no path stays a name.
@@ -203,7 +201,7 @@ def _bilm(folder: Path, facts: BilmFacts, elmo: Embedder | str | PathLike[str] |
                 f"{folder}: needs {known}, which is not there. Say where it is now (--model, or elmo= in Python). "
                 f"{error}"
             ) from None
-    found = identity(elmo.bundle)
+    found = elmo.bundle.identity()
     if found != facts.sha256:
         raise WeightsError(
             f"{folder}: was fitted on the biLM {facts.name} (SHA-256 {facts.sha256[:12]}); this is another one "
@@ -232,23 +230,18 @@ def _write(tensors: dict[str, Tensor], path: Path) -> str:
         save_file({name: value.detach().clone().contiguous() for name, value in tensors.items()}, path)
     except SafetensorError as error:
         raise OutputError(f"{path}: cannot be written ({error})") from None
-    return _sha256(path)
+    return sha256_of(path)
 
 
 def _read(path: Path, config: TaskFile) -> dict[str, Tensor]:
     try:
-        if _sha256(path) != config.sha256.get(path.name):
+        if sha256_of(path) != config.sha256.get(path.name):
             raise DamagedFile(
                 f"{path}: is not the file that was saved (its SHA-256 differs from the one in {CONFIG}). Fit again."
             )
         return load_file(path)
     except (SafetensorError, OSError) as error:
         raise DamagedFile(f"{path}: cannot be read as safetensors ({error}). Fit again.") from None
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _text(path: Path, text: str) -> None:

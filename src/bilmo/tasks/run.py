@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from bilmo.errors import ConfigError, OutputError
+from bilmo.errors import ConfigError
 from bilmo.net.config import STRICT
 from bilmo.store.beside import new_file
 from bilmo.store.folder import read_json
+from bilmo.store.run_folder import RUN, alone
 from bilmo.tasks import folder as folders
 from bilmo.tasks.events import Epoch, Event, Finished
 from bilmo.tasks.examples import Examples
@@ -28,7 +25,7 @@ from bilmo.tasks.settings import Settings, settings_of
 from bilmo.tasks.task import Task
 from bilmo.train.recipe import differences
 
-RUN, CHECKPOINT = "run.json", "checkpoint.safetensors"
+CHECKPOINT = "checkpoint.safetensors"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +53,7 @@ def fit(
         vectors=vectors,
         data=hashlib.sha256(json.dumps([train, dev]).encode()).hexdigest(),
     )
-    with _alone(folder) as work:
+    with alone(folder, "run of a task") as work:
         _same(now, work)
         for event in task.events(*train, dev=dev, checkpoint=work / CHECKPOINT):
             if not (work / RUN).exists():  # the data could be used: from now on this is a run
@@ -65,30 +62,6 @@ def fit(
             if (isinstance(event, Epoch) and event.best) or isinstance(event, Finished):
                 folders.publish(task, folder, model=model)
             yield event
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[Path]:
-    """The run's own part of the folder, while no other run uses it."""
-    if folder.exists() and not (folder / "training").is_dir() and (folder.is_file() or any(folder.iterdir())):
-        raise OutputError(f"{folder}: exists already and is no run of a task. Choose another name, or remove it first.")
-    work = folder / "training"
-    try:
-        work.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(work / "lock")
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise OutputError(f"{folder}: another run fits into this folder. Wait for it, or choose another.") from None
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be written ({error.strerror})") from None
-    try:
-        yield work
-    finally:
-        lock.release()
-        if not (work / RUN).exists():  # it never came to learning: leave nothing behind
-            shutil.rmtree(work)
-            if not any(folder.iterdir()):
-                folder.rmdir()
 
 
 def _same(now: RunFile, work: Path) -> None:

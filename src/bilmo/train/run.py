@@ -15,17 +15,16 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from filelock import FileLock, Timeout
 
-from bilmo.errors import ConfigError, OutputError
+from bilmo.errors import ConfigError
 from bilmo.store.beside import new_file
 from bilmo.store.bundle import Bundle
 from bilmo.store.folder import read_json
+from bilmo.store.run_folder import RUN, alone
 from bilmo.text.files import all_lines, files
 from bilmo.text.split import splitter, told_or_detected
 from bilmo.train import corpus as corpora
@@ -65,7 +64,7 @@ def train(
     device_of(recipe.train.device)  # one that is not there is told before the text is read
     if base and len(base.bundle.config.directions) < 2:
         raise ConfigError(f"{base.name}: reads {base.bundle.config.directions[0]} only; bilmo trains both directions")
-    with _alone(folder) as work:
+    with alone(folder, "training run") as work:
         begun = _same_run(texts, work, recipe, base)
         lang, corpus = begun or _new_run(texts, work, recipe, reading)
         words = corpus.words
@@ -119,35 +118,7 @@ def _end_of_lines(log: Path) -> None:
         file.truncate(size - len(tail) + tail.rfind(b"\n") + 1)
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[Path]:
-    """The run's own part of the folder, while no other run uses it."""
-    if folder.exists() and not (folder / "training").is_dir() and any(folder.iterdir()):
-        raise OutputError(f"{folder}: exists already and is no training run. Choose another name, or remove it first.")
-    work = folder / "training"
-    try:
-        work.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(work / "lock")
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise OutputError(
-            f"{folder}: another run is training into this folder. Wait for it, or choose another."
-        ) from None
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be written ({error.strerror})") from None
-    for left in (*folder.glob(LEFT), *work.glob(LEFT)):  # of a run that was killed while it wrote
-        shutil.rmtree(left) if left.is_dir() else left.unlink()
-    try:
-        yield work
-    finally:
-        lock.release()
-        if not (work / RUN).exists():  # it never came to training: leave nothing behind
-            shutil.rmtree(work)
-            if not any(folder.iterdir()):
-                folder.rmdir()
-
-
-RUN, CORPUS, LEFT = "run.json", "corpus", ".*.partial"
+CORPUS = "corpus"
 
 
 @dataclass(frozen=True, kw_only=True)
