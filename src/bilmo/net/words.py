@@ -1,6 +1,6 @@
 """Word encoders: a word without its context becomes a vector.
 
-Knows: ids.batch.Words, config, prepared, torch. Blind to: sentences, recurrence, files.
+Knows: ids.batch.Words, config, convolve, prepared, torch. Blind to: sentences, recurrence, files.
 """
 
 # U distinct words, C characters, E character width, F filters, M table width, D network width
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from bilmo.ids.batch import Words
 from bilmo.net.config import BiLMConfig, CharsConfig, Precision, TableConfig
+from bilmo.net.convolve import LargestAnswers
 from bilmo.net.prepared import Int8Convolutions, Linear, PreparedHighway, Tables, linear
 
 AT_ONCE = 1 << 22
@@ -67,8 +68,13 @@ class CharCNN(nn.Module):
 
     def forward(self, chars: Tensor) -> Tensor:
         """(U, C) ids to (U, F)."""
-        prepared = not torch.is_grad_enabled() and chars.device.type == "cpu"
-        largest = self._largest if prepared and self._largest else self._convolved
+        here = chars.device.type == "cpu"
+        prepared = here and not torch.is_grad_enabled()
+        largest: Callable[[Tensor], Tensor] = self._convolved
+        if prepared and self._largest:
+            largest = self._largest
+        elif here and torch.is_grad_enabled():
+            largest = self._trained
         overlap = self.config.widest_filter - 1
         x = largest(chars[:, : LONG + overlap])  # (U, F)
         for at in range(LONG, chars.shape[1] - overlap, LONG):  # a word of a million characters, piece by piece
@@ -77,6 +83,11 @@ class CharCNN(nn.Module):
         for highway in self._highways if prepared and self._highways else self.highways:
             x = highway(x)
         return x
+
+    def _trained(self, chars: Tensor) -> Tensor:
+        """(U, C) ids to (U, F), the same with a fast way back."""
+        filters = [part for conv in self.convolutions() for part in (conv.weight, conv.bias)]
+        return cast("Tensor", LargestAnswers.apply(chars, self.table, *filters))  # type: ignore[no-untyped-call]
 
     def _convolved(self, chars: Tensor) -> Tensor:
         """(U, C) ids to (U, F): the largest answer of each filter."""
