@@ -121,7 +121,7 @@ def growth(folder: Path, text: list[list[str]]) -> list[str]:
     rows = []
     for number in (200, 800, len(text)):
         rows.append((f"{number:,} sentences", text[:number]))
-    words = list(chain.from_iterable(text))[:20_000]
+    words = list(chain.from_iterable(text))[:40_000]
     for length in (10, 50, 250, 1000, 5000):
         pieces = [words[at : at + length] for at in range(0, len(words), length)]
         rows.append((f"{len(pieces):,} sentences of {length:,} words", pieces))

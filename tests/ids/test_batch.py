@@ -185,3 +185,18 @@ def test_groups_go_from_long_sentences_to_short_and_leave_no_room_for_the_next(l
 
 def test_a_sentence_longer_than_the_budget_stands_alone():
     assert list(by_length([3, 90, 2], budget=10)) == [[1], [0, 2]]
+
+
+@quiet
+@given(st.lists(st.integers(0, 400)), st.integers(1, 120), st.integers(2, 8))
+def test_long_sentences_go_some_at_a_time_within_a_bound(lengths, budget, rows):
+    groups = list(by_length(lengths, budget, rows))
+    assert sorted(k for group in groups for k in group) == list(range(len(lengths)))
+    for group in groups:
+        tokens = sum(lengths[k] + 2 for k in group)
+        assert len(group) == 1 or tokens <= (budget if len(group) > rows else rows * budget)
+
+
+def test_two_rows_of_long_sentences_go_together():
+    assert list(by_length([90, 3, 95, 99, 2], budget=100, rows=2)) == [[3, 2], [0, 1], [4]]
+    assert list(by_length([90, 3, 95, 99, 2], budget=100)) == [[3], [2], [0, 1], [4]]

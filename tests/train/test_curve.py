@@ -77,7 +77,7 @@ def test_a_long_log_is_drawn_as_means_of_its_steps(tmp_path):
         ([], '{"what": "st'),
         ([step(1, 2.0)], ""),
         ([look(0, 5.0)], ""),
-        ([step(1, math.nan, skipped=True), look(1, math.inf)], ""),
+        ([step(1, None, skipped=True), look(1, None)], ""),
         ([step(1, 2.0), look(1, 1e30)], '{"what": "look", "numb'),
     ],
     ids=["empty", "torn", "one step", "one look", "nothing finite", "huge"],

@@ -106,6 +106,7 @@ def test_the_command_tells_what_exploded_and_stops_with_an_error(tmp_path, monke
     done = program(tmp_path, *COMMAND)
     assert done.code == 1 and "10 steps in a row exploded" in done.err
     assert done.err.count("the loss exploded (nan); the step was undone") == 9
+    assert "NaN" not in (tmp_path / "model" / "train.jsonl").read_text(encoding="utf-8")
     assert [entry["number"] for entry in log(tmp_path / "model", "step") if entry["skipped"]] == list(range(14, 23))
     assert np.isfinite(bilmo.load(tmp_path / "model").embed([["the", "cat"]], mix="mean")[0]).all()
 

@@ -46,6 +46,8 @@ Vectors = NDArray[np.float32]
 
 BATCH_TOKENS = 2048
 """Tokens of a batch, boundaries included; how sentences are grouped never changes a vector."""
+ROWS = 8
+"""Long sentences that go together, though they are more than a batch, unless the batch was set by the user."""
 STREAM_BATCHES = 8
 """A stream is embedded in pieces of so many batches, among which sentences of like length go together."""
 
@@ -347,7 +349,8 @@ class Embedder:
             top = self.config.layers  # every layer goes on from here in the next call
             groups = iter([list(range(len(sentences)))])
         else:
-            groups = by_length([len(s) for s in sentences], self.batch_tokens)
+            rows = ROWS if self._batch_tokens is None else 1
+            groups = by_length([len(s) for s in sentences], self.batch_tokens, rows)
         for numbers in groups:
             keys, (ahead, behind, lengths) = self._indexer.places([sentences[k] for k in numbers])
             places: dict[Direction, Ids] = {"ahead": ahead, "behind": behind}

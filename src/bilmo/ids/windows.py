@@ -54,14 +54,16 @@ class Text:
     def __init__(self, ids: NDArray[np.uint32], ends: NDArray[np.int64], begin: int, end: int) -> None:
         self.ids, self.ends, self.begin, self.end = ids, ends, begin, end
 
-    @property
-    def steps(self) -> Ids:
-        """Steps of each sentence: its words and one boundary."""
-        return np.diff(self.ends, prepend=0) + 1
+    def steps(self, sentences: Ids) -> Ids:
+        """Steps of some sentences: their words and one boundary each."""
+        return self.ends[sentences] - self._starts(sentences) + 1
+
+    def _starts(self, sentences: Ids) -> Ids:
+        return np.where(sentences > 0, self.ends[sentences - 1], 0)
 
     def read(self, sentence: Ids, step: Ids) -> tuple[Reading, Reading]:
         """What both directions read and predict at a step of a sentence; both arrays have one shape."""
-        start = np.where(sentence > 0, self.ends[sentence - 1], 0)
+        start = self._starts(sentence)
         n = self.ends[sentence] - start  # words of the sentence, so steps 0 to n
 
         def word(place: Ids) -> Ids:
@@ -90,7 +92,7 @@ class Stream:
         """`order`: sentence numbers in the order of this epoch."""
         self._text, self._order = text, order
         self._rows, self._window = rows, window
-        self._until = np.cumsum(text.steps[order])
+        self._until = np.cumsum(text.steps(order))
         self._each = int(self._until[-1]) // rows
 
     def __len__(self) -> int:
@@ -108,39 +110,70 @@ POOL = 64
 """Batches' worth of sentences that are sorted by length together: enough to find neighbours of like length."""
 
 
+BLOCK = 1 << 16
+"""Sentences that are counted at a time."""
+
+
 class Whole:
     """Whole sentences, those of like length together, every one from the same start.
 
-    A sentence of more than `longest` steps is read in pieces.
+    A sentence of more than `longest` steps is read in pieces. Sentences are sorted by length within pools, and a pool
+    is sorted anew whenever a batch of it is asked for: what is kept is the order of sentences and little more.
     """
 
     def __init__(self, text: Text, order: Ids, *, budget: int, longest: int, seed: int) -> None:
         """`budget`: steps of a batch, give or take a sentence."""
-        self._text = text
-        steps = text.steps[order]
-        pieces = -(-steps // longest)
-        sentence = np.repeat(order, pieces)
-        first = (np.arange(len(sentence)) - np.repeat(np.cumsum(pieces) - pieces, pieces)) * longest
-        length = np.minimum(np.repeat(steps, pieces) - first, longest)
-
-        pool = (np.cumsum(length) - length) // (budget * POOL)
-        sort = np.lexsort((-length, pool))
-        self._sentence, self._first, self._length = sentence[sort], first[sort], length[sort]
-        # A batch ends where the steps before it fill another budget; a new pool begins a new batch.
-        before = np.cumsum(self._length) - self._length
-        pool_begin = before[np.searchsorted(pool[sort], pool[sort], side="left")]
-        batch = (before - pool_begin) // budget
-        begins = np.flatnonzero(np.diff(batch, prepend=-1) | np.diff(pool[sort], prepend=-1))
-        self._begins, self._ends = begins, np.append(begins[1:], len(sentence))
-        self._shuffled = np.random.default_rng(seed).permutation(len(begins))
+        self._text, self._order, self._budget, self._longest = text, order, budget, longest
+        self._pools = _pools(text, order, budget * POOL)
+        batches = [len(self._pool(number).begins) for number in range(len(self._pools) - 1)]
+        self._batches = np.cumsum([0, *batches])
+        self._shuffled = np.random.default_rng(seed).permutation(int(self._batches[-1]))
 
     def __len__(self) -> int:
-        return len(self._begins)
+        return len(self._shuffled)
 
     def __getitem__(self, number: int) -> TextStep:
         batch = self._shuffled[number]
-        rows = slice(self._begins[batch], self._ends[batch])
-        lengths = self._length[rows]
-        step = np.minimum(np.arange(lengths.max()), lengths[:, None] - 1) + self._first[rows, None]  # (B, T)
-        sentence = np.broadcast_to(self._sentence[rows, None], step.shape)
+        which = int(np.searchsorted(self._batches, batch, side="right")) - 1
+        pool = self._pool(which)
+        begin, end = np.append(pool.begins, len(pool.length))[batch - self._batches[which] :][:2]
+        rows = slice(begin, end)
+        lengths = pool.length[rows]
+        step = np.minimum(np.arange(lengths.max()), lengths[:, None] - 1) + pool.first[rows, None]  # (B, T)
+        sentence = np.broadcast_to(pool.sentence[rows, None], step.shape)
         return TextStep(*self._text.read(sentence, step), lengths)
+
+    def _pool(self, number: int) -> _Pool:
+        order = self._order[self._pools[number] : self._pools[number + 1]].astype(np.int64)
+        steps = self._text.steps(order)
+        pieces = -(-steps // self._longest)
+        sentence = np.repeat(order, pieces)
+        first = (np.arange(len(sentence)) - np.repeat(np.cumsum(pieces) - pieces, pieces)) * self._longest
+        length = np.minimum(np.repeat(steps, pieces) - first, self._longest)
+        sort = np.argsort(-length, kind="stable")
+        before = np.cumsum(length[sort]) - length[sort]
+        # A batch ends where the steps before it fill another budget.
+        begins = np.flatnonzero(np.diff(before // self._budget, prepend=-1))
+        return _Pool(sentence[sort], first[sort], length[sort], begins)
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """Pieces of sentences by falling length, and where among them each batch begins."""
+
+    sentence: Ids
+    first: Ids
+    """The step of its sentence at which a piece begins."""
+    length: Ids
+    begins: Ids
+
+
+def _pools(text: Text, order: Ids, budget: int) -> list[int]:
+    """Where in `order` each pool of so many steps begins, and where the last one ends."""
+    begins, filled, last = [0], 0, 0
+    for at in range(0, len(order), BLOCK):
+        steps = text.steps(order[at : at + BLOCK])
+        pool = (filled + np.cumsum(steps) - steps) // budget
+        begins += (np.flatnonzero(np.diff(pool, prepend=last)) + at).tolist()
+        filled, last = filled + int(steps.sum()), int(pool[-1])
+    return [*begins, len(order)]

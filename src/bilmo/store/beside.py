@@ -26,10 +26,10 @@ def new_folder(target: Path) -> Iterator[Path]:
         with _writable(target):
             yield partial
             for file in partial.iterdir():
-                _sync(file)
+                sync(file)
             partial.chmod(0o777 & ~umask())  # mkdtemp makes folders for the owner alone
             partial.rename(target)  # fails where another run was faster
-            _sync(target.parent)
+            sync(target.parent)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
@@ -47,10 +47,10 @@ def new_file(target: Path) -> Iterator[Path]:
     try:
         with _writable(target):
             yield partial
-            _sync(partial)
+            sync(partial)
             partial.chmod(0o666 & ~umask())
             partial.replace(target)
-            _sync(target.parent)
+            sync(target.parent)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
@@ -66,7 +66,8 @@ def _writable(target: Path) -> Iterator[None]:
         raise OutputError(f"{target}: cannot be written ({error.strerror or error}).") from error
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Wait until a file or folder is on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -23,7 +23,7 @@ from bilmo.ids.chars import CharTable
 from bilmo.ids.vocab import Vocab
 from bilmo.net.bilm import State
 from bilmo.net.config import STRICT, BiLMConfig
-from bilmo.store.beside import new_folder, umask
+from bilmo.store.beside import new_folder, sync, umask
 from bilmo.store.bundle import Bundle, Shape, compare, shapes_of
 from bilmo.store.card import card_of
 from bilmo.text.files import lines
@@ -61,7 +61,9 @@ def publish(bundle: Bundle, folder: Path) -> None:
         _fill(bundle, Path(name), folder)
         for file in (VOCAB, CHARS, CARD, WEIGHTS, CONFIG):
             if (Path(name) / file).exists():
+                sync(Path(name) / file)
                 (Path(name) / file).replace(folder / file)
+        sync(folder)
 
 
 def _fill(bundle: Bundle, partial: Path, folder: Path) -> None:

@@ -37,7 +37,7 @@ def read(log: Path) -> tuple[Curve, Curve]:
             except ValueError:  # what a power cut left of a line
                 continue
             if event["what"] == "look":
-                looks[event["number"]] = event["mean"]
+                looks[event["number"]] = math.inf if event["mean"] is None else event["mean"]
             elif not event["skipped"]:
                 losses[event["number"]] = event["loss"]
     steps = sorted(losses)

@@ -36,9 +36,10 @@ def judge(
     `most`: so many words, about, are enough.
     """
     model.eval()
-    steps = text.steps
+    everything = np.arange(len(text.ends))
+    steps = text.steps(everything)
     enough = int(np.searchsorted(np.cumsum(steps), most)) + 1 if most is not None else len(steps)
-    whole = Whole(text, np.arange(len(steps))[:enough], budget=AT_ONCE, longest=int(steps.max()), seed=0)
+    whole = Whole(text, everything[:enough], budget=AT_ONCE, longest=int(steps.max()), seed=0)
     totals: dict[Direction, float] = {}
     count = 0
     for number in range(len(whole)):

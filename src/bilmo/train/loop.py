@@ -131,7 +131,7 @@ class Loop:
         """An epoch's text, in an order of its own."""
         recipe = self.recipe
         text = self._side("train")
-        order = np.random.default_rng([recipe.seed, epoch]).permutation(len(text.ends))
+        order = np.random.default_rng([recipe.seed, epoch]).permutation(np.arange(len(text.ends), dtype=np.int32))
         if recipe.context == "stream":
             rows = max(1, recipe.batch // recipe.window)
             return Stream(text, order, rows=rows, window=recipe.window)

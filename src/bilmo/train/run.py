@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -87,12 +88,18 @@ def train(
         with log.open("a", encoding="utf-8") as file, board(folder / "training" / "tensorboard") as show:
             for event in loop.events():
                 if isinstance(event, Step | Look):
-                    file.write(json.dumps({"what": type(event).__name__.lower(), **asdict(event)}) + "\n")
+                    file.write(_logged(event))
                     file.flush()
                     show(event)
                 if isinstance(event, Look):
                     draw(log, folder / "curve.svg")
                 yield event
+
+
+def _logged(event: Step | Look) -> str:
+    """A line of the log; what is not finite is null there, for JSON knows no NaN."""
+    values = {key: None if isinstance(v, float) and not math.isfinite(v) else v for key, v in asdict(event).items()}
+    return json.dumps({"what": type(event).__name__.lower(), **values}) + "\n"
 
 
 def _prepared(corpus: Corpus, shape: Shape, loop: Loop, lang: str, cost: Cost) -> Prepared:
