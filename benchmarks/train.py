@@ -101,8 +101,8 @@ def work(name: str, corpus_folder: str, folder: str, out: str) -> None:
     network = shape_of(recipe.network, recipe.text, corpus.words, corpus.counts, "spaces")
     loop = Loop(recipe.train, network, corpus, WordArrays(corpus.words, network.indexer()), Path(folder))
     text = loop.text(0)
-    seconds, peak = timed(lambda number: loop.step(text[number], 0.0) and None, STEPS, WARM_UP)
-    Path(out).write_text(json.dumps({"seconds": seconds, "memory": peak}), encoding="utf-8")
+    found = timed(lambda number: loop.step(text[number], 0.0) and None, STEPS, WARM_UP)
+    Path(out).write_text(json.dumps(found), encoding="utf-8")
 
 
 def flops(shape: Shape) -> float:
@@ -116,8 +116,8 @@ def main() -> None:
     """Measure, print, save."""
     rows = [
         "| shape | rows x words | AllenNLP, words/s | plain torch, words/s | bilmo, words/s | over AllenNLP "
-        "| over torch | share of GEMM peak | memory, bilmo / AllenNLP / torch |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| over torch | share of GEMM peak | memory, bilmo / AllenNLP / torch | of it a word of a step |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     peak = gemm_peak()
     with tempfile.TemporaryDirectory() as name:
@@ -140,12 +140,15 @@ def main() -> None:
             }
             speed = {k: shape.rows * shape.window / v["seconds"] for k, v in found.items()}
             share = flops(shape) / found["bilmo"]["seconds"] / peak
-            memory = " / ".join(f"{found[k]['memory'] / 1e9:.1f} GB" for k in ("bilmo", "allennlp", "torch"))
+            each = [found[k] for k in ("bilmo", "allennlp", "torch")]
+            memory = " / ".join(f"{one['peak'] / 1e9:.1f} GB" for one in each)
+            words = shape.rows * shape.window
+            of_text = " / ".join(f"{max(0.0, one['step']) / 1e3 / words:.0f} KB" for one in each)
             rows.append(
                 f"| {shape.name} ({shape.cells}, {shape.width}) | {shape.rows} x {shape.window} "
                 f"| {speed['allennlp']:,.0f} | {speed['torch']:,.0f} | {speed['bilmo']:,.0f} "
                 f"| **{speed['bilmo'] / speed['allennlp']:.1f}x** | **{speed['bilmo'] / speed['torch']:.1f}x** "
-                f"| {share:.0%} | {memory} |"
+                f"| {share:.0%} | {memory} | {of_text} |"
             )
             print(rows[-1], flush=True)
     table = "\n".join(rows)

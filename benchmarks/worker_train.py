@@ -8,8 +8,8 @@ Character ids are made before the clock runs: no peer pays for reading text.
 
 from __future__ import annotations
 
+import ctypes
 import json
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -112,14 +112,29 @@ def both(softmax: nn.Module, ahead: Tensor, behind: Tensor, targets: Tensor) -> 
     return (losses[0] + losses[1]) / (2 * targets[:, 1:].numel())
 
 
-def timed(step: Callable[[int], None], steps: int, warm_up: int) -> tuple[float, int]:
-    """Seconds a step, the middle one of many, and the memory that the process needed at most."""
+def timed(step: Callable[[int], None], steps: int, warm_up: int) -> dict[str, float]:
+    """Seconds a step, the middle one of many; the most memory of the process; and what of it a step needs and gives back.
+
+    After the first steps weights, gradients and what the optimiser remembers are all there: what a step needs beyond
+    them is for its text.
+    """
     found = []
-    for number in range(warm_up + steps):
+    for number in range(warm_up):
+        step(number)
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here on
+    before = memory("VmRSS")
+    for number in range(warm_up, warm_up + steps):
         began = time.perf_counter()
         step(number)
         found.append(time.perf_counter() - began)
-    return float(np.median(found[warm_up:])), 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"seconds": float(np.median(found)), "peak": memory("VmHWM"), "step": memory("VmHWM") - before}
+
+
+def memory(what: str) -> float:
+    """Bytes of this process, now (VmRSS) or at most (VmHWM)."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith(what))
 
 
 def main(peer: str, model: str, task: str, out: str) -> None:
@@ -131,7 +146,6 @@ def main(peer: str, model: str, task: str, out: str) -> None:
     optimizer = torch.optim.Adagrad(net.parameters(), lr=0.01, initial_accumulator_value=1.0)
     chars = [torch.tensor([[spelled(word) for word in row] for row in batch]) for batch in work["batches"]]
     targets = [torch.tensor(batch) for batch in work["targets"]]
-    before = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
     def step(number: int) -> None:
         optimizer.zero_grad()
@@ -139,8 +153,7 @@ def main(peer: str, model: str, task: str, out: str) -> None:
         torch.nn.utils.clip_grad_norm_(net.parameters(), 10.0)
         optimizer.step()
 
-    seconds, peak = timed(step, work["steps"], work["warm_up"])
-    Path(out).write_text(json.dumps({"seconds": seconds, "memory": peak - before}), encoding="utf-8")
+    Path(out).write_text(json.dumps(timed(step, work["steps"], work["warm_up"])), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,83 @@
+"""Peak memory as text grows: `bilmo embed` and `bilmo train` on real text and on much more of it.
+
+The cache of word vectors is made small, so that it is full in both runs and only what grows with the text is seen.
+Training sees the same text twenty times over: memory may grow with distinct words alone.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from datetime import date
+from itertools import islice
+from pathlib import Path
+
+from bilmo.text.files import lines
+from bilmo.text.split import english
+from embed import SHAPES, write_weights
+from text import DATA
+
+HERE = Path(__file__).parent
+SMALL, LARGE = 200_000, 2_000_000
+TRAINED, TIMES = 500_000, 20
+CACHE = 4 << 20
+BILMO = f"import bilmo.embed.words as w; w.CACHE = {CACHE}; from bilmo.cli.app import main; main()"
+
+
+def write_text(path: Path, tokens: int) -> None:
+    """Wikipedia, split, a sentence a line."""
+    left = tokens
+    with path.open("w", encoding="utf-8") as file:
+        for row in lines(DATA / "text" / "wiki-en.txt.xz"):
+            for sentence in english(row):
+                if left <= 0:
+                    return
+                file.write(" ".join(sentence) + "\n")
+                left -= len(sentence)
+
+
+def peak(*command: str | Path) -> float:
+    """Most megabytes that a command had."""
+    process = subprocess.Popen([sys.executable, "-c", BILMO, *map(str, command)], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    assert status == 0, f"{command} failed"
+    return 1024 * used.ru_maxrss / 1e6
+
+
+def main() -> None:
+    """Measure, print, save."""
+    rows = ["| what | text | peak memory |", "|---|---|---|"]
+
+    def tell(what: str, text: str, megabytes: float) -> None:
+        rows.append(f"| {what} | {text} | {megabytes:,.0f} MB |")
+        print(rows[-1], flush=True)
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_weights(SHAPES[0], folder / "small")
+        for tokens in (SMALL, LARGE):
+            text = folder / "text.txt"
+            write_text(text, tokens)
+            settings = ("--split", "spaces", "--mix", "mean", "--dtype", "float16")
+            found = peak("embed", folder / "small", text, "-o", folder / f"{tokens}.h5", *settings)
+            tell("`bilmo embed`, small shape, .h5", f"{tokens:,} tokens", found)
+        once = folder / "once.txt"
+        write_text(once, TRAINED)
+        with once.open("rb") as file:
+            some = list(islice(file, None))
+        for times in (1, TIMES):
+            text = folder / "times.txt"
+            with text.open("wb") as file:
+                for _ in range(times):
+                    file.writelines(some)
+            settings = ("--lang", "spaces", "--recipe", "tiny", "--epochs", f"{1 / times:g}")
+            found = peak("train", text, "-o", folder / f"trained-{times}", *settings)
+            tell("`bilmo train`, recipe tiny, as many steps", f"{times} x {TRAINED:,} words", found)
+    heading = f"# Memory\n\n{date.today()}, made by `python benchmarks/memory.py`; two threads.\n\n"
+    (HERE / "results" / "memory.md").write_text(heading + "\n".join(rows) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
