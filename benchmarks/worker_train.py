@@ -113,7 +113,7 @@ def both(softmax: nn.Module, ahead: Tensor, behind: Tensor, targets: Tensor) -> 
 
 
 def timed(step: Callable[[int], None], steps: int, warm_up: int) -> dict[str, float]:
-    """Seconds a step, the middle one of many; the most memory of the process; and what of it a step needs and gives back.
+    """Seconds a step, the middle one of many; most memory; and what of it a step needs and gives back.
 
     After the first steps weights, gradients and what the optimiser remembers are all there: what a step needs beyond
     them is for its text.
