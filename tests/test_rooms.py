@@ -13,6 +13,7 @@ import bilmo
 HOUSE = Path(bilmo.__file__).parent
 RANK = {
     "errors": 0,
+    "models": 0,
     "text": 1,
     "ids": 1,
     "net": 2,

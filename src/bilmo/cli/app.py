@@ -10,7 +10,21 @@ import sys
 import typer
 
 from bilmo import __version__
-from bilmo.cli import cache, compare, convert, embed, evaluate, finetune, fit, info, predict, score, similar, train
+from bilmo.cli import (
+    cache,
+    compare,
+    convert,
+    embed,
+    evaluate,
+    finetune,
+    fit,
+    info,
+    models,
+    predict,
+    score,
+    similar,
+    train,
+)
 from bilmo.errors import BilmoError
 
 INTERRUPTED = 130
@@ -23,6 +37,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(models.models)
 app.command()(info.info)
 app.command()(convert.convert)
 app.command()(embed.embed)
@@ -49,8 +64,9 @@ def bilmo(
 ) -> None:
     """Contextual word vectors (ELMo): look into models, convert them, embed text, train on your own.
 
-    A MODEL is a folder, a zip, or a weights file: bilmo's own, bilm-tf's and AllenNLP's `options.json` with HDF5,
-    a TensorFlow checkpoint, or an ELMoForManyLangs folder. The layout is found by looking.
+    A MODEL is the name of one that comes with bilmo (`bilmo models`), or a folder, a zip, or a weights file: bilmo's
+    own, bilm-tf's and AllenNLP's `options.json` with HDF5, a TensorFlow checkpoint, or an ELMoForManyLangs folder.
+    The layout is found by looking.
     """
 
 

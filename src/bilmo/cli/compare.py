@@ -70,7 +70,7 @@ def compare(
     Measured on --test, or without it on the examples each epoch was judged by. Without --vectors, word vectors are
     learned from scratch.
     """
-    from bilmo.cli import learning
+    from bilmo.cli import learning, show
     from bilmo.embed.embedder import load
     from bilmo.store.beside import new_file
     from bilmo.tasks import compare as comparing
@@ -102,7 +102,7 @@ def compare(
         column=column,
     )
     learning.watch(_learning(events, outcomes), quiet=True)
-    learning.table(*comparing.rows(outcomes))
+    show.table(*comparing.rows(outcomes))
     if output:
         with new_file(output) as partial:
             partial.write_text(comparing.markdown(outcomes), encoding="utf-8")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import typer
 
+from bilmo.cli.embed import DType
+
 
 class To(StrEnum):
     """Layouts that can be written."""
@@ -22,20 +24,25 @@ def convert(
     to: To = typer.Option(
         To.bilmo, help="`bilmo`: our folder. `allennlp`: options.json and HDF5, for AllenNLP and bilm-tf."
     ),
+    dtype: DType = typer.Option(DType.float32, help="`float16`: half the size, three digits a weight; for `bilmo`."),
 ) -> None:
     """Rewrite a model in another layout.
 
-    Weights keep every bit. To `bilmo`, the settled start of sentences is computed and stored with the model. What
-    options.json and HDF5 cannot hold is refused, or named as dropped (softmax, settled start).
+    Weights keep every bit, unless float16 is asked for. To `bilmo`, the settled start of sentences is computed and
+    stored with the model. What options.json and HDF5 cannot hold is refused, or named as dropped (softmax, settled
+    start).
     """
     from bilmo.cli import show
     from bilmo.embed.embedder import settled
+    from bilmo.errors import ConfigError
     from bilmo.legacy import layouts
 
+    if to is not To.bilmo and dtype is not DType.float32:
+        raise ConfigError(f"--dtype {dtype.value} goes with --to bilmo; options.json and HDF5 hold float32")
     bundle = layouts.read(old)
     if to is To.bilmo:
         bundle = settled(bundle)
-    dropped = layouts.write(bundle, new, to.value)
+    dropped = layouts.write(bundle, new, to.value, dtype.value)
     show.notes(bundle.notes)
     for what in dropped:
         print(f"dropped: {what}; this layout has no place for it", file=sys.stderr)

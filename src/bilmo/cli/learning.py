@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from bilmo.cli import show
 
@@ -86,24 +85,13 @@ def score(found: Score) -> None:
     by_label = [
         (row.label, f"{row.precision:.4f}", f"{row.recall:.4f}", f"{row.f1:.4f}", f"{row.true:,}") for row in found.rows
     ]
-    table(["label", "precision", "recall", "F1", "true"], by_label)
+    show.table(["label", "precision", "recall", "F1", "true"], by_label)
     names = [row.label for row in found.rows]
     if found.confusion and len(names) <= MOST_LABELS:
         print()
         rows = [(name, *(str(found.confusion.get((name, other), 0)) for other in names)) for name in names]
-        table(["true \\ answered", *names], rows)
+        show.table(["true \\ answered", *names], rows)
     elif found.confusion:
         print("\nmost often confused, true and answered:")
         wrong = sorted(((n, pair) for pair, n in found.confusion.items() if pair[0] != pair[1]), reverse=True)
-        table(["true", "answered", "times"], [(*pair, f"{n:,}") for n, pair in wrong[:MOST_LABELS]])
-
-
-def table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Columns without lines, all but the first to the right; never cut when piped."""
-    shown = Table(box=None, pad_edge=False)
-    for number, name in enumerate(names):
-        shown.add_column(name, justify="right" if number else "left", no_wrap=True)
-    for row in rows:
-        shown.add_row(*row)
-    console = Console(markup=False, highlight=False)
-    console.print(shown) if console.is_terminal else Console(width=10_000, markup=False, highlight=False).print(shown)
+        show.table(["true", "answered", "times"], [(*pair, f"{n:,}") for n, pair in wrong[:MOST_LABELS]])

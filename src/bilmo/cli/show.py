@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -37,6 +37,17 @@ def pairs(rows: Iterable[tuple[str, str]], *, right: bool = False) -> None:
         table.add_row(name, value)
     console = Console(markup=False, highlight=False)
     console.print(table) if console.is_terminal else Console(width=10_000, markup=False).print(table, crop=False)
+
+
+def table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Columns without lines, all but the first to the right; never cut when piped."""
+    shown = Table(box=None, pad_edge=False)
+    for number, name in enumerate(names):
+        shown.add_column(name, justify="right" if number else "left", no_wrap=True)
+    for row in rows:
+        shown.add_row(*row)
+    console = Console(markup=False, highlight=False)
+    console.print(shown) if console.is_terminal else Console(width=10_000, markup=False, highlight=False).print(shown)
 
 
 def notes(lines: Iterable[str]) -> None:

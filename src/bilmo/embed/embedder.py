@@ -36,12 +36,12 @@ from bilmo.net.mix import How, Mix, Norm
 from bilmo.net.workers import sparing
 from bilmo.store import known
 from bilmo.store.bundle import Bundle
+from bilmo.store.folder import DType
 from bilmo.store.known import Known
 
 Start = Literal["settled", "zero", "carry"]
 All = Literal["all"]
 Pool = Literal["none", "mean", "max"]
-DType = Literal["float32", "float16"]
 Vectors = NDArray[np.float32]
 
 BATCH_TOKENS = 2048

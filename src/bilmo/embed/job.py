@@ -16,7 +16,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from bilmo import __version__
-from bilmo.embed.embedder import All, DType, Embedder, Pool
+from bilmo.embed.embedder import All, Embedder, Pool
 from bilmo.embed.inputs import Inputs, Item
 from bilmo.embed.texts import Floats, gathered
 from bilmo.errors import OutputError, TextError
@@ -24,6 +24,7 @@ from bilmo.ids.batch import Sentence
 from bilmo.net.mix import How, Mix
 from bilmo.store import embeddings
 from bilmo.store.bundle import Bundle
+from bilmo.store.folder import DType
 from bilmo.store.parts import Parts, parts_of
 from bilmo.store.table import Form, Row
 

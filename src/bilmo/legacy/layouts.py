@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Literal
 from zipfile import is_zipfile
 
+from bilmo import models
 from bilmo.errors import BilmoError, NotAModel
 from bilmo.legacy import archive, bilmtf, checkpoint, hdf5, manylangs
 from bilmo.store import folder as own
 from bilmo.store.bundle import Bundle
+from bilmo.store.folder import DType
 
 Target = Literal["bilmo", "allennlp"]
 
@@ -46,7 +48,7 @@ LAYOUTS = (
 
 
 def read(path: Path) -> Bundle:
-    """Load a model from a folder, a zip, a weights file, or a checkpoint's .index file or prefix."""
+    """Load a model from a folder, a zip, a weights file, a checkpoint's .index file or prefix, or by its name."""
     try:
         return _read(path)
     except OSError as error:  # what the file system refuses, at whichever file it was
@@ -60,7 +62,11 @@ def _read(path: Path) -> Bundle:
     if Path(f"{prefix}.index").is_file():
         return bilmtf.read_checkpoint(path.parent, prefix)
     if not path.exists():
-        raise NotAModel(f"{path}: there is no such file or folder")
+        box = models.folder_of(str(path))
+        if box is None:
+            hint = f"; installed models: {', '.join(models.names()) or 'none'}" if len(path.parts) == 1 else ""
+            raise NotAModel(f"{path}: there is no such file or folder{hint}")
+        return own.read(box)
     if not path.is_file():
         raise NotAModel(f"{path}: is neither a file nor a folder")
     if path.name in (own.CONFIG, own.WEIGHTS, "options.json", "encoder.pkl", "token_embedder.pkl"):
@@ -94,9 +100,9 @@ def _known() -> str:
     return "; ".join(layout.needs for layout in LAYOUTS)
 
 
-def write(bundle: Bundle, target: Path, to: Target) -> list[str]:
+def write(bundle: Bundle, target: Path, to: Target, dtype: DType = "float32") -> list[str]:
     """Save a model in one of the layouts that bilmo writes; what the layout cannot hold is named."""
     if to == "allennlp":
         return bilmtf.write(bundle, target)
-    own.write(bundle, target)
+    own.write(bundle, target, dtype)
     return []

@@ -79,3 +79,9 @@ def card_of(bundle: Bundle, training: str = UNKNOWN_TRAINING) -> str:
         + (f"## Notes\n\n{notes}\n" if notes else "")
         + training
     )
+
+
+def told(card: str, what: str) -> str:
+    """What a card says in one of its tables; "unknown" where it says nothing."""
+    rows = (line.split("|") for line in card.splitlines() if line.startswith(f"| {what} |"))
+    return next((row[2].strip() for row in rows), "unknown")

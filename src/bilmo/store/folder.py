@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
@@ -30,6 +30,7 @@ from bilmo.text.files import lines
 
 CONFIG, WEIGHTS, VOCAB, CHARS, CARD = "config.json", "model.safetensors", "vocab.txt", "chars.txt", "README.md"
 STATES = ("h", "c")
+DType = Literal["float32", "float16"]
 FORMAT = 1
 
 
@@ -46,10 +47,13 @@ class FolderConfig:
     """Of model.safetensors, so that a damaged file is never used."""
 
 
-def write(bundle: Bundle, folder: Path) -> None:
-    """Save a model; the folder must be new, and appears only when it is whole."""
+def write(bundle: Bundle, folder: Path, dtype: DType = "float32") -> None:
+    """Save a model; the folder must be new, and appears only when it is whole.
+
+    dtype: "float16" needs half the room and keeps three digits of every weight; it is computed with as float32.
+    """
     with new_folder(folder) as partial:
-        _fill(bundle, partial, folder)
+        _fill(bundle, partial, folder, dtype)
 
 
 def publish(bundle: Bundle, folder: Path) -> None:
@@ -66,8 +70,14 @@ def publish(bundle: Bundle, folder: Path) -> None:
         sync(folder)
 
 
-def _fill(bundle: Bundle, partial: Path, folder: Path) -> None:
-    tensors = {name: value.contiguous() for name, value in bundle.weights.items()} | _start_tensors(bundle.start)
+def _fill(bundle: Bundle, partial: Path, folder: Path, dtype: DType = "float32") -> None:
+    tensors = bundle.weights | _start_tensors(bundle.start)
+    if dtype == "float16":
+        tensors = {name: value.half() for name, value in tensors.items()}
+        large = next((name for name, value in tensors.items() if not value.isfinite().all()), None)
+        if large:
+            raise OutputError(f"{folder}: values of {large} are too large for float16. Save as float32.")
+    tensors = {name: value.contiguous() for name, value in tensors.items()}
     try:
         save_file(tensors, partial / WEIGHTS)
     except SafetensorError as error:

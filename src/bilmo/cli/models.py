@@ -1,0 +1,24 @@
+"""`bilmo models`: what comes with bilmo."""
+
+from __future__ import annotations
+
+
+def models() -> None:
+    """List the models that are installed with bilmo: name, size, what each was trained on, its perplexity.
+
+    Wherever a command wants a MODEL, such a name will do: `bilmo embed en "He sat on the bank."`. A file or folder of
+    the same name comes first. The model's own card, README.md in its folder, tells the rest.
+    """
+    from bilmo import models as box
+    from bilmo.cli import show
+    from bilmo.store.card import told
+    from bilmo.store.folder import CARD
+
+    rows = []
+    for name in box.names():
+        folder = box.BOX / name
+        size = sum(file.stat().st_size for file in folder.iterdir())
+        card = (folder / CARD).read_text(encoding="utf-8")
+        facts = (told(card, what) for what in ("trained on", "held-out perplexity, mean"))
+        rows.append((name, f"{size / 1e6:.1f} MB", *facts, str(folder)))
+    show.table(["name", "size", "trained on", "perplexity", "folder"], rows)
