@@ -17,6 +17,8 @@ from bilmo.net.workers import side_by_side
 
 CACHE = 1 << 26
 """Bytes of words and their vectors that are kept."""
+KEY = 250
+"""Bytes, about, that Python needs for a word's key and place, whatever its length."""
 FEW = 32
 """Words up to which the encoder itself does better with all threads than two halves of the words with some each."""
 AT_ONCE, CHARACTERS = 512, 1 << 16
@@ -51,7 +53,7 @@ class WordCache:
         return self._table[torch.tensor([self._rows[key] for key in keys])]
 
     def _size(self, keys: Sequence[Key]) -> int:
-        return sum(4 * self._width + 8 * len(characters) for characters, _ in keys)
+        return sum(4 * self._width + 8 * len(characters) + KEY for characters, _ in keys)
 
     def _remember(self, keys: list[Key]) -> None:
         first = len(self._rows)

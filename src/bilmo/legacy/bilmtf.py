@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-import h5py
-
 from bilmo.errors import BilmoError, CannotConvert, NotAModel, WeightsError
 from bilmo.ids.vocab import Vocab
 from bilmo.legacy import checkpoint, hdf5
@@ -189,6 +187,8 @@ def _softmax_words(shapes: Mapping[str, Shape], vocab: Vocab | None, folder: Pat
 
 def write(bundle: Bundle, folder: Path) -> list[str]:
     """Save as options.json and weights.hdf5, the way bilm-tf dumps them; what could not be held is named."""
+    import h5py  # here, for it takes a moment
+
     config = bundle.config
     _refuse_what_it_cannot_hold(bundle)
     cell, chars = config.cell, config.words.chars

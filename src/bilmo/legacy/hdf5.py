@@ -11,7 +11,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import h5py
 import numpy as np
 
 from bilmo.errors import BilmoError, DamagedFile, UnsafeFile, WeightsError
@@ -37,6 +36,8 @@ class WeightsFile:
     """The datasets of an HDF5 file by name; use it in a `with`."""
 
     def __init__(self, path: Path) -> None:
+        import h5py  # here, for it takes a moment, and most models need none of it
+
         self.path = path
         with _naming(path):
             self._file = h5py.File(path, "r")
@@ -65,6 +66,8 @@ class WeightsFile:
         return self._shapes
 
     def _walk(self, group: Any, prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
+        import h5py
+
         for name in group:
             full = f"{prefix}{name}"
             self._objects += 1  # of the whole file: groups that hold each other many times over would never end

@@ -220,6 +220,7 @@ class Loop:
 
     def _look(self) -> Look:
         """Judge held-out text, and keep the model if it was never better."""
+        began = time.perf_counter()
         trained = {name: value.clone() for name, value in self.model.state_dict().items()} if self._average else {}
         if trained:
             self.model.load_state_dict(self._average)
@@ -235,6 +236,7 @@ class Loop:
             self.progress.looks += 1
         if trained:
             self.model.load_state_dict(trained)
+        self.progress.seconds += time.perf_counter() - began
         return look
 
     def _told(self, look: Look) -> str:
