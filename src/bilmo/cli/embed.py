@@ -121,8 +121,10 @@ def embed(
 
 
 def _named(cache: Path | None) -> str:
-    """A cache as a run remembers it."""
-    return "none" if cache is None else f"{cache}, {cache.stat().st_size:,} bytes"
+    """A cache as a run remembers it: by what it holds."""
+    from bilmo.store.folder import sha256_of
+
+    return "none" if cache is None else sha256_of(cache)
 
 
 def _is_terminal() -> bool:

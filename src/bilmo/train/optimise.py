@@ -24,7 +24,8 @@ def optimizer_of(model: nn.Module, recipe: TrainRecipe) -> torch.optim.Optimizer
     if recipe.optimizer == "sgd":
         return torch.optim.SGD(groups, lr=recipe.rate)
     if recipe.optimizer == "adagrad":
-        return torch.optim.Adagrad(groups, lr=recipe.rate, initial_accumulator_value=1.0)
+        here = all(p.device.type == "cpu" for p in trained)  # torch has it in one pass for processors alone
+        return torch.optim.Adagrad(groups, lr=recipe.rate, initial_accumulator_value=1.0, fused=here)
     return torch.optim.AdamW(groups, lr=recipe.rate, betas=(0.9, 0.99), fused=True)
 
 
