@@ -662,3 +662,12 @@ def test_of_two_converts_to_one_target_exactly_one_wins(program, model, out):
     assert torch.equal(
         layouts.read(out / "new").weights["words.project.bias"], layouts.read(model).weights["words.project.bias"]
     )
+
+
+def test_threads_that_wait_sleep_unless_the_user_wants_otherwise(run, monkeypatch):
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    run("--version")
+    assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    run("--version")
+    assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"

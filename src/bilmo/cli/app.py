@@ -5,6 +5,7 @@ Knows: typer. Blind to: torch, until a command runs.
 
 from __future__ import annotations
 
+import os
 import sys
 
 import typer
@@ -72,6 +73,9 @@ def bilmo(
 
 def main() -> None:
     """Run a command; a user's mistake is one line on standard error and exit code 1, never a traceback."""
+    # Threads that wait would spin on cores that other programs could use, and are slowed down by them in turn. It must
+    # be set before torch is imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         app()
     except (BilmoError, OSError) as error:
