@@ -44,11 +44,11 @@ All = Literal["all"]
 Pool = Literal["none", "mean", "max"]
 Vectors = NDArray[np.float32]
 
-BATCH_TOKENS = 2048
+BATCH_TOKENS = 4096
 """Tokens of a batch, boundaries included; how sentences are grouped never changes a vector."""
 ROWS = 8
 """Long sentences that go together, though they are more than a batch, unless the batch was set by the user."""
-STREAM_BATCHES = 8
+STREAM_BATCHES = 4
 """A stream is embedded in pieces of so many batches, among which sentences of like length go together."""
 
 

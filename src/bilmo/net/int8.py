@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from bilmo.errors import ConfigError
-from bilmo.net.steps import compiled
+from bilmo.net.steps import compiled, gated
 
 
 def times(x: Tensor, weight: torch.classes.quantized.LinearPackedParamsBase) -> tuple[Tensor, Tensor]:  # type: ignore[name-defined]
@@ -58,17 +58,11 @@ def lstm_steps_int8(
     projection_clip: float | None,
 ) -> Tensor:
     """`steps.lstm_steps` for inference alone. `project` holds one weight or, without a projection, none."""
-    cells = c.size(1)
     at = 0
     for n in rows:
         product, largest = times(h[:n], recur)
         gate = gates[at : at + n].addcmul_(product, largest)
-        sigmoids = gate[:, : 3 * cells].sigmoid_()
-        new = gate[:, 3 * cells :].tanh_()
-        now = c[:n].mul_(sigmoids[:, cells : 2 * cells]).addcmul_(sigmoids[:, :cells], new)
-        if cell_clip is not None:
-            now.clamp_(-cell_clip, cell_clip)
-        h = torch.tanh(now).mul_(sigmoids[:, 2 * cells :])
+        _, h = gated(gate, c[:n], cell_clip)
         if len(project) > 0:
             h = times_finely(h, project[0])
             if projection_clip is not None:

@@ -153,8 +153,8 @@ class Kept:
     """(N, H): m."""
 
 
-BLOCK = 1 << 21
-"""Gates (8 MB of float32) whose inputs are multiplied at once when nothing must be kept."""
+BLOCK = 1 << 19
+"""Gates (2 MB of float32) whose inputs are multiplied at once when nothing must be kept."""
 
 
 def lstm(
