@@ -46,8 +46,9 @@ except ImportError:  # not on Windows
 
 FULL_SOFTMAX = 10_000
 """Words up to which the full softmax is chosen."""
-EXPLODED = 3.0
-"""Nats a word above the usual loss from which on a step is not made."""
+EXPLODED = 10.0
+"""Nats a word above the usual loss from which on a step is not made: worse than guessing. The old recipe's first steps
+rise by five and come down again."""
 LOOK = 20_000
 """Held-out words, about, that are judged at each look."""
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024
