@@ -139,3 +139,30 @@ def test_long_words_count_in_what_the_cache_holds(monkeypatch):
     for k in range(20):
         elmo.layers([["a" * (5000 + k)]])
         assert sum(len(characters) for characters, _ in elmo._words._rows) < 12_000
+
+
+SHAPES = """
+import ctypes, torch, bilmo
+from pathlib import Path
+from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
+from bilmo.store.bundle import Bundle
+
+def megabytes():
+    ctypes.CDLL(None).malloc_trim(0)
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
+
+words = WordsConfig(chars=CharsConfig(width=4, filters=((1, 8), (2, 8)), highways=1))
+config = bilmo.BiLMConfig(words=words, cell=CellConfig(cells=256), width=64)
+elmo = bilmo.Embedder(Bundle(config, bilmo.BiLM(config).state_dict(), layout="test"))
+for rows in range(3, 240):
+    elmo.layers([["a"]] * rows)
+    if rows == 60:
+        before = megabytes()
+print(megabytes() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_batches_of_ever_new_sizes_leave_nothing_behind():
+    done = subprocess.run([sys.executable, "-c", SHAPES], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 64

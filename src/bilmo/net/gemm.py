@@ -10,12 +10,18 @@ Knows: torch, int8. Blind to: steps, layers, words.
 
 from __future__ import annotations
 
+import os
 from functools import cache
 
 import torch
 from torch import Tensor
 
 from bilmo.net.int8 import Int8Weights
+
+# oneDNN, and torch in front of it, each keep the code they made for the last 1,024 shapes. Every number of rows is a
+# shape: with text of any kind that came to 700 MB. The last 32 serve as well. Both look once, when first used.
+for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+    os.environ.setdefault(name, "32")
 
 FEW = 2
 """Rows up to which a product is limited by reading the weights, and a plain matrix is read fastest."""
