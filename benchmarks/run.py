@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import memory
+
 import embed
 import train
 
 if __name__ == "__main__":
     embed.main()
     train.main()
+    memory.main()
