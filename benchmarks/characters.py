@@ -14,32 +14,14 @@ from typing import Any
 from bilmo.embed.embedder import load
 from bilmo.embed.score import score
 from bilmo.text.files import lines
-from bilmo.text.split import english
 from bilmo.train import recipe as recipes
 from bilmo.train.events import Finished, Look, Prepared
 from bilmo.train.run import train
-from text import DATA
+from text import wikipedia, write_text
 
 HERE = Path(__file__).parent
 WORDS, JUDGED, VOCABULARY = 1_000_000, 100_000, 10_000
 COMMON: dict[str, Any] = {"vocab_size": VOCABULARY, "lang": "spaces"}
-
-
-def write_texts(train_on: Path, judge_on: Path) -> None:
-    """A million words of Wikipedia, a sentence a line, and others that come after them."""
-    left = {train_on: WORDS, judge_on: JUDGED}
-    for path in left:
-        path.write_text("", encoding="utf-8")
-    target = train_on
-    with train_on.open("w", encoding="utf-8") as first, judge_on.open("w", encoding="utf-8") as second:
-        for row in lines(DATA / "text" / "wiki-en.txt.xz"):
-            if left[train_on] <= 0:
-                target = judge_on
-            if left[judge_on] <= 0:
-                return
-            for sentence in english(row):
-                (first if target is train_on else second).write(" ".join(sentence) + "\n")
-                left[target] -= len(sentence)
 
 
 def parameters(folder: Path, text: Path, changes: dict[str, Any]) -> int:
@@ -71,9 +53,10 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     text, other = folder / "train.txt", folder / "judged.txt"
     if not other.exists():
-        write_texts(text, other)
-    size = parameters(folder / "size", text, {})
-    width = equal_width(folder, text, size)
+        source = wikipedia()
+        write_text(text, source, WORDS)
+        write_text(other, source, JUDGED)
+    width = equal_width(folder, text, parameters(folder / "size", text, {}))
     rows = [
         "| words | parameters | minutes | forward perplexity | backward | command |",
         "|---|---|---|---|---|---|",

@@ -11,31 +11,16 @@ import subprocess
 import sys
 import tempfile
 from datetime import date
-from itertools import islice
 from pathlib import Path
 
-from bilmo.text.files import lines
-from bilmo.text.split import english
 from embed import SHAPES, write_weights
-from text import DATA
+from text import wikipedia, write_text
 
 HERE = Path(__file__).parent
 SMALL, LARGE = 200_000, 2_000_000
 TRAINED, TIMES = 500_000, 20
 CACHE = 4 << 20
 BILMO = f"import bilmo.embed.words as w; w.CACHE = {CACHE}; from bilmo.cli.app import main; main()"
-
-
-def write_text(path: Path, tokens: int) -> None:
-    """Wikipedia, split, a sentence a line."""
-    left = tokens
-    with path.open("w", encoding="utf-8") as file:
-        for row in lines(DATA / "text" / "wiki-en.txt.xz"):
-            for sentence in english(row):
-                if left <= 0:
-                    return
-                file.write(" ".join(sentence) + "\n")
-                left -= len(sentence)
 
 
 def peak(*command: str | Path) -> float:
@@ -59,19 +44,18 @@ def main() -> None:
         write_weights(SHAPES[0], folder / "small")
         for tokens in (SMALL, LARGE):
             text = folder / "text.txt"
-            write_text(text, tokens)
+            write_text(text, wikipedia(), tokens)
             settings = ("--split", "spaces", "--mix", "mean", "--dtype", "float16")
             found = peak("embed", folder / "small", text, "-o", folder / f"{tokens}.h5", *settings)
             tell("`bilmo embed`, small shape, .h5", f"{tokens:,} tokens", found)
         once = folder / "once.txt"
-        write_text(once, TRAINED)
-        with once.open("rb") as file:
-            some = list(islice(file, None))
+        write_text(once, wikipedia(), TRAINED)
+        some = once.read_bytes()
         for times in (1, TIMES):
             text = folder / "times.txt"
             with text.open("wb") as file:
                 for _ in range(times):
-                    file.writelines(some)
+                    file.write(some)
             settings = ("--lang", "spaces", "--recipe", "tiny", "--epochs", f"{1 / times:g}")
             found = peak("train", text, "-o", folder / f"trained-{times}", *settings)
             tell("`bilmo train`, recipe tiny, as many steps", f"{times} x {TRAINED:,} words", found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -12,6 +13,21 @@ from bilmo.text.files import lines
 from bilmo.text.split import english
 
 DATA = Path(os.environ.get("BILMO_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def wikipedia() -> Iterator[list[str]]:
+    """Sentences of English Wikipedia in their order."""
+    for row in lines(DATA / "text" / "wiki-en.txt.xz"):
+        yield from english(row)
+
+
+def write_text(path: Path, text: Iterator[list[str]], tokens: int) -> None:
+    """So many tokens of a text, split, a sentence a line; the text goes on where this one ends."""
+    with path.open("w", encoding="utf-8") as file:
+        while tokens > 0:
+            sentence = next(text)
+            file.write(" ".join(sentence) + "\n")
+            tokens -= len(sentence)
 
 
 def sentences(number: int, seed: int = 1) -> list[list[str]]:

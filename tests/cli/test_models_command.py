@@ -89,4 +89,5 @@ def test_weights_too_large_for_float16_are_refused_and_nothing_is_left(bundle, t
 
 def test_the_old_layout_holds_no_float16(box, tmp_path):
     done = program(tmp_path, "convert", "xx", "old", "--to", "allennlp", "--dtype", "float16")
-    assert done.code == 1 and "goes with --to bilmo" in done.err
+    assert done.code == 1 and "goes with bilmo's own folder" in done.err
+    assert not (tmp_path / "old").exists()

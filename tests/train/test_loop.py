@@ -182,3 +182,11 @@ def test_the_time_a_run_will_take_is_told_before_it_starts_and_when_it_goes_on(t
     assert again.resumed and again.cost.seconds == pytest.approx(60 * (steps - 10))  # the checkpoint of step 10
     timed = next(train([text], tmp_path / "timed", recipe(tmp_path, minutes=3)))
     assert timed.cost.seconds == 180
+
+
+def test_a_look_at_held_out_text_counts_as_time_of_the_run(tmp_path):
+    write_text(tmp_path)
+    run = loop(tmp_path)
+    assert run.progress.seconds == 0
+    run._look()
+    assert run.progress.seconds > 0

@@ -34,11 +34,8 @@ def convert(
     """
     from bilmo.cli import show
     from bilmo.embed.embedder import settled
-    from bilmo.errors import ConfigError
     from bilmo.legacy import layouts
 
-    if to is not To.bilmo and dtype is not DType.float32:
-        raise ConfigError(f"--dtype {dtype.value} goes with --to bilmo; options.json and HDF5 hold float32")
     bundle = layouts.read(old)
     if to is To.bilmo:
         bundle = settled(bundle)

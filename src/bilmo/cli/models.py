@@ -15,8 +15,7 @@ def models() -> None:
     from bilmo.store.folder import CARD
 
     rows = []
-    for name in box.names():
-        folder = box.BOX / name
+    for name, folder in box.installed().items():
         size = sum(file.stat().st_size for file in folder.iterdir())
         card = (folder / CARD).read_text(encoding="utf-8")
         facts = (told(card, what) for what in ("trained on", "held-out perplexity, mean"))

@@ -12,7 +12,7 @@ from typing import Literal
 from zipfile import is_zipfile
 
 from bilmo import models
-from bilmo.errors import BilmoError, NotAModel
+from bilmo.errors import BilmoError, CannotConvert, NotAModel
 from bilmo.legacy import archive, bilmtf, checkpoint, hdf5, manylangs
 from bilmo.store import folder as own
 from bilmo.store.bundle import Bundle
@@ -62,11 +62,11 @@ def _read(path: Path) -> Bundle:
     if Path(f"{prefix}.index").is_file():
         return bilmtf.read_checkpoint(path.parent, prefix)
     if not path.exists():
-        box = models.folder_of(str(path))
-        if box is None:
-            hint = f"; installed models: {', '.join(models.names()) or 'none'}" if len(path.parts) == 1 else ""
-            raise NotAModel(f"{path}: there is no such file or folder{hint}")
-        return own.read(box)
+        box = models.installed()
+        if str(path) in box:
+            return own.read(box[str(path)])
+        hint = f"; installed models: {', '.join(box) or 'none'}" if len(path.parts) == 1 else ""
+        raise NotAModel(f"{path}: there is no such file or folder{hint}")
     if not path.is_file():
         raise NotAModel(f"{path}: is neither a file nor a folder")
     if path.name in (own.CONFIG, own.WEIGHTS, "options.json", "encoder.pkl", "token_embedder.pkl"):
@@ -103,6 +103,8 @@ def _known() -> str:
 def write(bundle: Bundle, target: Path, to: Target, dtype: DType = "float32") -> list[str]:
     """Save a model in one of the layouts that bilmo writes; what the layout cannot hold is named."""
     if to == "allennlp":
+        if dtype != "float32":
+            raise CannotConvert(f"{target}: {dtype} goes with bilmo's own folder; options.json and HDF5 hold float32")
         return bilmtf.write(bundle, target)
     own.write(bundle, target, dtype)
     return []

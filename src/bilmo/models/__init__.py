@@ -10,11 +10,6 @@ from pathlib import Path
 BOX = Path(__file__).parent
 
 
-def names() -> list[str]:
-    """Of all models that are installed."""
-    return sorted(config.parent.name for config in BOX.glob("*/config.json"))
-
-
-def folder_of(name: str) -> Path | None:
-    """Where a model of this name lies; None if there is none."""
-    return BOX / name if name in names() else None
+def installed() -> dict[str, Path]:
+    """Every model that is there, by its name."""
+    return {config.parent.name: config.parent for config in sorted(BOX.glob("*/config.json"))}

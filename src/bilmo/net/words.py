@@ -70,11 +70,10 @@ class CharCNN(nn.Module):
         """(U, C) ids to (U, F)."""
         here = chars.device.type == "cpu"
         prepared = here and not torch.is_grad_enabled()
-        largest: Callable[[Tensor], Tensor] = self._convolved
-        if prepared and self._largest:
-            largest = self._largest
-        elif here and torch.is_grad_enabled():
-            largest = self._trained
+        if prepared:
+            largest = self._largest or self._convolved
+        else:
+            largest = self._trained if here else self._convolved
         overlap = self.config.widest_filter - 1
         x = largest(chars[:, : LONG + overlap])  # (U, F)
         for at in range(LONG, chars.shape[1] - overlap, LONG):  # a word of a million characters, piece by piece
