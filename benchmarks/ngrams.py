@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+N = 5
+"""Words of the longest n-gram; before each sentence stand N - 1 marks, so that its first words are counted in full."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,13 @@ class Order:
 class KneserNey:
     """p(w | the words before it)."""
 
-    def __init__(self, ids: Ints, words: int, n: int = 5) -> None:
+    def __init__(self, ids: Ints, words: int) -> None:
         """`ids`: the text as one row of numbers below `words`, boundaries among them."""
-        self._words, self._n = words, n
+        self._words = words
         keys: list[Ints] = []
         counts: list[Ints] = []
         numbers = np.zeros(len(ids), dtype=np.int64)  # of the context that ends before each position
-        for order in range(1, n + 1):
+        for order in range(1, N + 1):
             at = ids[order - 1 :]
             mine = numbers[: len(at)] * words + at
             found, place, count = np.unique(mine, return_inverse=True, return_counts=True)
@@ -51,11 +53,9 @@ class KneserNey:
     def _smoothed(self, keys: list[Ints], counts: list[Ints], ids: Ints) -> list[Order]:
         orders = []
         suffix = self._suffixes(keys, ids)
-        for order in range(self._n):
+        for order in range(N):
             # Of shorter n-grams it counts before how many different words they stand; of the longest how often.
-            count = (
-                counts[order] if order == self._n - 1 else np.bincount(suffix[order + 1], minlength=len(keys[order]))
-            )
+            count = counts[order] if order == N - 1 else np.bincount(suffix[order + 1], minlength=len(keys[order]))
             d = _discounts(count)
             context = keys[order] // self._words
             size = len(keys[order - 1]) if order else 1
@@ -71,14 +71,14 @@ class KneserNey:
     def _suffixes(self, keys: list[Ints], ids: Ints) -> list[Ints]:
         """For each n-gram, the place of the same without its first word among the shorter ones."""
         found: list[Ints] = [np.zeros(0, dtype=np.int64)]
-        for order in range(1, self._n):
+        for order in range(1, N):
             context, word = keys[order] // self._words, keys[order] % self._words
             shorter = found[order - 1][context] if order > 1 else np.zeros(len(context), dtype=np.int64)
             found.append(np.searchsorted(keys[order - 1], shorter * self._words + word))
         return found
 
     def log_probs(self, ids: Ints, first: int) -> NDArray[np.float64]:
-        """Natural log-probability of each of `ids` from place `first` on, given at most n - 1 words before it."""
+        """Natural log-probability of each of `ids` from place `first` on, given at most N - 1 words before it."""
         p = np.full(len(ids), 1 / self._words)
         context = np.zeros(len(ids), dtype=np.int64)  # place of the context among those of its length; -1 is unseen
         # The context of length k before position i ends at i - 1; it is found from the n-gram that ends there.
@@ -105,11 +105,10 @@ def _discounts(count: Ints) -> NDArray[np.float64]:
 
 
 def perplexity(model: KneserNey, sentences: Iterable[Ints], begin: int, end: int) -> float:
-    """Over every word and one boundary a sentence; each sentence for itself, after `n - 1` boundaries."""
+    """Over every word and one boundary a sentence; each sentence for itself."""
     total, count = 0.0, 0
     for sentence in sentences:
-        row = np.concatenate([[begin], sentence, [end]])
-        scores = model.log_probs(row, 1)
+        scores = model.log_probs(np.concatenate([[begin] * (N - 1), sentence, [end]]), N - 1)
         total -= scores.sum()
         count += len(scores)
     return float(np.exp(total / count))
