@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from bilmo.embed.embedder import Embedder, load, settled
 from bilmo.embed.score import score
-from bilmo.ids.vocab import MARKS, Vocab
+from bilmo.ids.vocab import Vocab
 from bilmo.legacy import layouts
 from bilmo.sense import neighbours, uses
 from bilmo.store.folder import CARD
@@ -123,9 +123,7 @@ def judged(elmo: Embedder, name: str, folder: Path) -> list[str]:
 
 def near(elmo: Embedder) -> list[str]:
     """Neighbours of words that chance has drawn, a band of frequency after the other."""
-    vocab = elmo.bundle.vocab
-    assert vocab is not None
-    vectors = uses.alone(elmo, vocab.words[len(MARKS) : BANDS[-1][1]])
+    vectors = uses.of_vocabulary(elmo, BANDS[-1][1])
     rows = ["| rank | word | nearest words |", "|---|---|---|"]
     for first, last in BANDS:
         words = [word for word in vectors.words[first - 1 : last] if word.isalpha()]
@@ -156,7 +154,7 @@ def main(name: str, folder: Path) -> None:
     (HERE / "results" / f"{name}.md").write_text(
         f"# The model `{name}`\n\n{date.today()}, made by `python benchmarks/box.py {name} FOLDER`.\n\n"
         f"{JUDGED}\n{tables}\n"
-        f"## Neighbours\n\nBy the words' own vectors, centred, among the {BANDS[-1][1]:,} most frequent words; the "
+        f"## Neighbours\n\nAs `bilmo similar` finds them, among the {BANDS[-1][1]:,} most frequent words; the "
         f"words are drawn by frequency band, not by hand.\n\n{words}\n",
         encoding="utf-8",
     )

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -6,8 +8,8 @@ import bilmo
 from bilmo.embed.embedder import Embedder
 from bilmo.ids.vocab import Vocab
 from bilmo.net.config import CellConfig, TableConfig, WordsConfig
-from bilmo.sense.neighbours import centred, nearest
-from bilmo.sense.uses import WordVectors, alone, in_text
+from bilmo.sense.neighbours import nearest
+from bilmo.sense.uses import WordVectors, alone, centred, in_text, of_vocabulary
 from bilmo.store.bundle import Bundle
 
 WORDS = ["<S>", "</S>", "<UNK>", "a", "b", "c", "d"]
@@ -46,6 +48,25 @@ def test_a_word_alone_is_its_layer_0(elmo):
     found = alone(elmo, ["a", "c"])
     table = elmo.bundle.weights["words.table.weight"].numpy()
     assert np.allclose(found.values, table[[3, 5]], atol=1e-6)
+
+
+def test_a_known_word_is_how_it_is_read_and_how_it_is_predicted(elmo):
+    rows = torch.randn(7, 6)
+    weights = elmo.bundle.weights | {"softmax.weight": rows, "softmax.bias": torch.zeros(7)}
+    predicting = Embedder(replace(elmo.bundle, weights=weights))
+    found = of_vocabulary(predicting, 6, "d")
+    assert found.words == ["a", "b", "c", "d"]
+    halves = [centred(alone(elmo, found.words).values), centred(rows[3:].numpy())]
+    assert np.allclose(found.values, np.concatenate(halves, axis=1), atol=1e-6)
+
+
+def test_without_a_softmax_or_its_row_a_word_is_how_it_is_read(elmo):
+    found = of_vocabulary(elmo, 5, "a")
+    assert found.words == ["a", "b"]
+    assert np.allclose(found.values, alone(elmo, ["a", "b"]).values)
+    weights = elmo.bundle.weights | {"softmax.weight": torch.randn(7, 6), "softmax.bias": torch.zeros(7)}
+    other = of_vocabulary(Embedder(replace(elmo.bundle, weights=weights)), 5, "never seen")
+    assert other.words == ["a", "b", "never seen"] and other.values.shape == (3, 6)
 
 
 def test_a_word_in_a_text_is_the_mean_of_its_uses(elmo):

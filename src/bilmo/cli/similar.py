@@ -13,7 +13,9 @@ def similar(
     model: Path = typer.Argument(help="A model of any layout."),
     word: str = typer.Argument(help="The word to find neighbours of."),
     text: list[Path] = typer.Option(
-        [], "--in", help="Average each word over its uses in this text; without it, by the word's own vector alone."
+        [],
+        "--in",
+        help="Average each word over its uses in this text; without it, by the model's own vectors of words.",
     ),
     number: int = typer.Option(10, "-n", "--number", help="How many neighbours."),
     least: int = typer.Option(3, help="With --in: leave out words that are used less often."),
@@ -22,11 +24,12 @@ def similar(
 ) -> None:
     """Show the words nearest to a word, by cosine of centred vectors.
 
-    Vectors of a word alone know its spelling best; averaged over its uses in a text, its meaning there.
+    The model's own vectors of a word are what it is when it is read, which knows its spelling, and what it is when it
+    is predicted, which knows its company; a word that the model never predicts has the first alone. Averaged over its
+    uses in a text, a word has its meaning there.
     """
     from bilmo.cli import show
     from bilmo.embed.embedder import load
-    from bilmo.ids.vocab import MARKS
     from bilmo.sense import neighbours, uses
     from bilmo.text.files import all_lines
     from bilmo.text.split import splitter, told_or_detected
@@ -43,6 +46,5 @@ def similar(
     else:
         if elmo.bundle.vocab is None:
             raise VocabError(f"{model}: has no vocabulary to look for neighbours in; name a text with --in")
-        known = [entry for entry in elmo.bundle.vocab.words[:words] if entry and entry not in MARKS and entry != word]
-        vectors = uses.alone(elmo, [word, *known])
+        vectors = uses.of_vocabulary(elmo, words, word)
     show.pairs([(name, f"{cosine:.3f}") for name, cosine in neighbours.nearest(vectors, word, number)], right=True)

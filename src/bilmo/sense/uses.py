@@ -1,4 +1,4 @@
-"""A vector for each word: by its spelling alone, or averaged over its uses in a text.
+"""A vector for each word: by the model's own rows for it, or averaged over its uses in a text.
 
 Knows: Embedder. Blind to: neighbours.
 """
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bilmo.embed.embedder import Embedder
 from bilmo.ids.batch import Sentence
+from bilmo.ids.vocab import MARKS
 
 AT_ONCE = 512
 """Sentences, or words, embedded at a time."""
@@ -33,6 +34,35 @@ def alone(elmo: Embedder, words: Sequence[str]) -> WordVectors:
     width = elmo.config.width
     parts = [elmo.layers([words[at : at + AT_ONCE]])[0][0, :, :width] for at in range(0, len(words), AT_ONCE)]
     return WordVectors(list(words), np.concatenate(parts))
+
+
+def of_vocabulary(elmo: Embedder, most: int, word: str | None = None) -> WordVectors:
+    """The model's own vectors of its `most` first words, and of `word`, wherever it is.
+
+    What a word is when it is read (layer 0) knows its spelling; what it is when it is predicted (its row of the
+    softmax) knows the company it keeps. Where there are rows for all of the words, each vector is both in a row.
+    """
+    vocab = elmo.bundle.vocab
+    assert vocab is not None
+    words = [entry for entry in vocab.words[:most] if entry and entry not in MARKS]
+    if word is not None and word not in words:
+        words.append(word)
+    read = alone(elmo, words)
+    if not elmo.bundle.has_softmax or words[-1] not in vocab:
+        return read
+    predicted = elmo.bundle.weights["softmax.weight"][vocab.ids(words)].float().numpy()
+    return WordVectors(words, np.concatenate([centred(read.values), centred(predicted)], axis=1))
+
+
+def centred(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Without their mean, and of length 1.
+
+    The vectors of a language model share a large common part, which makes any two of them look alike; taking their
+    mean away shows what is a word's own.
+    """
+    values = values - values.mean(axis=0)
+    lengths = np.linalg.norm(values, axis=1, keepdims=True)
+    return np.asarray(values / np.maximum(lengths, 1e-12), dtype=np.float32)
 
 
 def in_text(elmo: Embedder, sentences: Iterable[Sentence], *, least: int) -> WordVectors:
