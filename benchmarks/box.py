@@ -21,7 +21,8 @@ import numpy as np
 from ngrams import KneserNey, N, perplexity
 from numpy.typing import NDArray
 
-from bilmo.embed.embedder import Embedder, load, settled
+from bilmo.embed.embedder import Embedder, settled
+from bilmo.embed.load import load
 from bilmo.embed.score import score
 from bilmo.ids.vocab import Vocab
 from bilmo.legacy import layouts

@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from bilmo.embed.embedder import load
+from bilmo.embed.load import load
 from bilmo.embed.score import score
 from bilmo.text.files import lines
 from bilmo.train import recipe as recipes

@@ -108,7 +108,7 @@ def test_every_room_has_a_rank():
         ("net/x.py", "from bilmo.store import folder", ["store"]),
         ("net/x.py", "from ..store import folder", ["store"]),
         ("net/x.py", "from .. import cli, web", ["cli", "web"]),
-        ("net/x.py", "def f():\n    from bilmo.embed.embedder import load", ["embed"]),
+        ("net/x.py", "def f():\n    from bilmo.embed.load import load", ["embed"]),
         ("net/x.py", "if TYPE_CHECKING:\n    from bilmo.legacy import layouts", ["legacy"]),
         ("net/x.py", "importlib.import_module('bilmo.train.loop')", ["train"]),
         ("net/x.py", "import bilmo", [FRONT]),

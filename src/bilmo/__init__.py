@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bilmo.embed.embedder import Embedder as Embedder
-    from bilmo.embed.embedder import load as load
+    from bilmo.embed.load import load as load
     from bilmo.errors import BilmoError as BilmoError
     from bilmo.net.bilm import BiLM as BiLM
     from bilmo.net.config import BiLMConfig as BiLMConfig
@@ -32,7 +32,7 @@ _HOMES = {
     "Layers": "bilmo.net.layers",
     "Mix": "bilmo.net.mix",
     "Tagger": "bilmo.tasks.tagger",
-    "load": "bilmo.embed.embedder",
+    "load": "bilmo.embed.load",
 }
 
 __all__ = sorted(_HOMES)

@@ -68,8 +68,8 @@ def test_the_command_line_uses_the_file(model, words, tmp_path, monkeypatch, cap
     out = tmp_path / "words.safetensors"
     assert run(monkeypatch, "cache", model, words, "-o", out) == 0
     loaded = []
-    plain = bilmo.embed.embedder.load
-    monkeypatch.setattr(bilmo.embed.embedder, "load", lambda *a, **k: loaded.append(k) or plain(*a, **k))
+    plain = bilmo.embed.load.load
+    monkeypatch.setattr(bilmo.embed.load, "load", lambda *a, **k: loaded.append(k) or plain(*a, **k))
     text = tmp_path / "text.txt"
     text.write_text("the cat sat\n", encoding="utf-8")
     assert run(monkeypatch, "embed", model, text, "-o", tmp_path / "v.h5", "--cache", out) == 0

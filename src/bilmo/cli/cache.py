@@ -39,7 +39,7 @@ def cache(
     import numpy as np
 
     from bilmo.cli import show
-    from bilmo.embed.embedder import load
+    from bilmo.embed.load import load
     from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END
     from bilmo.store import known
     from bilmo.text.files import all_lines

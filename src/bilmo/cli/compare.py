@@ -71,7 +71,7 @@ def compare(
     learned from scratch.
     """
     from bilmo.cli import learning, show
-    from bilmo.embed.embedder import load
+    from bilmo.embed.load import load
     from bilmo.store.beside import new_file
     from bilmo.tasks import compare as comparing
     from bilmo.tasks.folder import TASKS

@@ -102,7 +102,7 @@ def embed(
 
     from bilmo.cli import embed_show as show
     from bilmo.embed import job
-    from bilmo.embed.embedder import load
+    from bilmo.embed.load import load
 
     if threads is not None:
         import torch

@@ -22,7 +22,7 @@ def evaluate(
     perplexities compare only over the same text and vocabulary.
     """
     from bilmo.cli import show
-    from bilmo.embed.embedder import load
+    from bilmo.embed.load import load
     from bilmo.embed.score import score
     from bilmo.text.files import all_lines
     from bilmo.text.split import splitter, told_or_detected

@@ -152,7 +152,7 @@ def fit(
 
 def make(task: TaskName, model: Path, vectors: str | None, cache: Path | None, settings: dict[str, Any]) -> Task:
     """The task on its model; a model that nobody looks at is not loaded."""
-    from bilmo.embed.embedder import load
+    from bilmo.embed.load import load
     from bilmo.tasks.folder import TASKS
     from bilmo.tasks.settings import settings_of
 

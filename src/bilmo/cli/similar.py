@@ -29,7 +29,7 @@ def similar(
     uses in a text, a word has its meaning there.
     """
     from bilmo.cli import show
-    from bilmo.embed.embedder import load
+    from bilmo.embed.load import load
     from bilmo.sense import neighbours, uses
     from bilmo.text.files import all_lines
     from bilmo.text.split import splitter, told_or_detected

@@ -1,6 +1,6 @@
 """A loaded model at work: sentences in, numpy out, in the order they came.
 
-Knows: Bundle, layouts, the network. Blind to: files of vectors, tasks, the command line.
+Knows: Bundle, the network. Blind to: files of vectors, tasks, the command line.
 """
 
 # B sentences, T tokens with both boundaries, U distinct words, D one direction, L layers
@@ -11,8 +11,6 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, cast, get_args, overload
 
 import numpy as np
@@ -24,17 +22,14 @@ from bilmo.embed.context import in_context
 from bilmo.embed.module import ElmoModule
 from bilmo.embed.texts import Embedded, Floats, check, finished, gathered, splitting
 from bilmo.embed.words import WordCache
-from bilmo.errors import ConfigError, NoSoftmax, TextError, WeightsError
+from bilmo.errors import ConfigError, NoSoftmax, TextError
 from bilmo.ids.batch import Sentence, by_length, listed
 from bilmo.ids.chars import Ids
-from bilmo.legacy import cached, layouts
-from bilmo.legacy.hdf5 import looks_like
 from bilmo.net.bilm import State, settle, spread
 from bilmo.net.config import Direction, Precision
 from bilmo.net.layers import Layers
 from bilmo.net.mix import How, Mix, Norm
 from bilmo.net.workers import sparing
-from bilmo.store import known
 from bilmo.store.bundle import Bundle
 from bilmo.store.folder import DType
 from bilmo.store.known import Known
@@ -50,34 +45,6 @@ ROWS = 8
 """Long sentences that go together, though they are more than a batch, unless the batch was set by the user."""
 STREAM_BATCHES = 4
 """A stream is embedded in pieces of so many batches, among which sentences of like length go together."""
-
-
-def load(
-    path: str | PathLike[str],
-    *,
-    start: Start = "settled",
-    split: str = "auto",
-    batch_tokens: int | None = None,
-    precision: Precision = "float32",
-    cache: str | PathLike[str] | None = None,
-) -> Embedder:
-    """Load a model: our folder or any old layout, as a folder, a zip or the weights file itself.
-
-    start: what every sentence starts from. "settled" is one state, the same for all, so that a sentence always
-        has the same vectors; "zero" is no memory at all; "carry" goes on where the call before ended, row by row,
-        as the old systems do.
-    split: how raw text becomes tokens: "spaces" (it is split already), "en", "west", "zh", or "auto", which looks.
-    batch_tokens: how many tokens are computed at once, at most; more need more memory, and change no vector.
-    precision: "int8" multiplies in eight bits, which makes large models faster; its vectors are close to those of
-        "float32", not equal.
-    cache: vectors of the words of a vocabulary, computed beforehand by `bilmo cache` or by an old system (HDF5 with
-        the dataset `embedding`, vocab.txt beside it); other words still come from the model's own word encoder.
-    """
-    bundle = layouts.read(Path(path))
-    if precision not in get_args(Precision):
-        raise ConfigError(f"precision is {precision!r}; known are {', '.join(get_args(Precision))}")
-    vectors = None if cache is None else _known(Path(cache), bundle, precision)
-    return Embedder(bundle, start=start, split=split, batch_tokens=batch_tokens, precision=precision, known=vectors)
 
 
 class Embedder:
@@ -378,13 +345,6 @@ class Embedder:
         if self._carried is not None and len(next(iter(self._carried.values()))[0][0]) > rows:
             after = _rows_replaced(self._carried, after)
         self._carried = after
-
-
-def _known(path: Path, bundle: Bundle, precision: Precision) -> Known:
-    """Word vectors that were computed beforehand, by bilmo or by an old system."""
-    if not path.is_file():
-        raise WeightsError(f"{path}: there is no such file of word vectors. `bilmo cache` makes one.")
-    return cached.read(path, bundle.config.width) if looks_like(path) else known.read(path, bundle, precision)
 
 
 def settled(bundle: Bundle) -> Bundle:

@@ -27,7 +27,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bilmo.embed.embedder import Embedder
-from bilmo.embed.embedder import load as load_model
+from bilmo.embed.load import load as load_model
 from bilmo.errors import ConfigError, DamagedFile, NotAModel, OutputError, WeightsError
 from bilmo.ids.vocab import Vocab
 from bilmo.net.config import STRICT, BiLMConfig
