@@ -44,7 +44,7 @@ def senses(elmo: bilmo.Embedder) -> str:
         sentences = [text.split() for text in texts]
         vectors = elmo.embed(sentences, mix="top")
         here = np.stack([row[s.index(word)] for row, s in zip(vectors, sentences, strict=True)])
-        parts.append(two_senses(word, kinds, texts, uses.centred(here)))
+        parts.append(two_senses(word, kinds, texts, uses.whitened(here)))
     return "".join(parts)
 
 

@@ -9,7 +9,7 @@ from bilmo.embed.embedder import Embedder
 from bilmo.ids.vocab import Vocab
 from bilmo.net.config import CellConfig, TableConfig, WordsConfig
 from bilmo.sense.neighbours import nearest
-from bilmo.sense.uses import WordVectors, alone, centred, in_text, of_vocabulary
+from bilmo.sense.uses import READ, WordVectors, alone, in_text, of_vocabulary, whitened
 from bilmo.store.bundle import Bundle
 
 WORDS = ["<S>", "</S>", "<UNK>", "a", "b", "c", "d"]
@@ -24,10 +24,22 @@ def elmo():
     return Embedder(Bundle(config, bilmo.BiLM(config).state_dict(), layout="test", vocab=Vocab(WORDS)))
 
 
-def test_centred_vectors_have_no_common_part_and_length_one():
-    values = centred(np.random.default_rng(0).normal(5, 1, (50, 8)).astype(np.float32))
+def test_whitened_vectors_have_no_common_part_no_strong_direction_and_length_one():
+    strong = np.array([9, 1, 1, 1, 1, 1, 1, 0.2], dtype=np.float32)
+    values = whitened((5 + strong * np.random.default_rng(0).normal(0, 1, (4000, 8))).astype(np.float32))
     assert np.allclose(np.linalg.norm(values, axis=1), 1, atol=1e-5)
-    assert np.abs(values.mean(axis=0)).max() < 0.15
+    assert np.abs(values.mean(axis=0)).max() < 0.02
+    spreads = np.linalg.eigvalsh(np.cov(values.T))
+    assert spreads.max() < 2 * spreads.min()
+
+
+def test_few_vectors_are_hardly_more_than_centred():
+    values = np.random.default_rng(0).normal(3, 1, (6, 64)).astype(np.float32)
+    centred = values - values.mean(axis=0)
+    centred /= np.linalg.norm(centred, axis=1, keepdims=True)
+    found = whitened(values)
+    assert np.allclose(found @ found.T, centred @ centred.T, atol=0.1)
+    assert whitened(np.ones((1, 4), dtype=np.float32)).tolist() == [[0, 0, 0, 0]]
 
 
 def test_the_nearest_come_first_and_the_word_itself_never():
@@ -38,10 +50,9 @@ def test_the_nearest_come_first_and_the_word_itself_never():
 
 
 def test_a_common_part_hides_nothing():
-    values = np.array([[1, 0], [0.9, 0.1], [0, 1], [-1, 0]], dtype=np.float32)
-    plain = nearest(WordVectors(["w", "x", "y", "z"], values), "w", 3)
-    shifted = nearest(WordVectors(["w", "x", "y", "z"], values + 100), "w", 3)
-    assert [word for word, _ in plain] == [word for word, _ in shifted]
+    values = np.random.default_rng(0).normal(0, 1, (40, 3)).astype(np.float32)
+    plain, shifted = (whitened(rows) for rows in (values, values + 100))
+    assert np.allclose(plain @ plain.T, shifted @ shifted.T, atol=1e-3)
 
 
 def test_a_word_alone_is_its_layer_0(elmo):
@@ -56,14 +67,15 @@ def test_a_known_word_is_how_it_is_read_and_how_it_is_predicted(elmo):
     predicting = Embedder(replace(elmo.bundle, weights=weights))
     found = of_vocabulary(predicting, 6, "d")
     assert found.words == ["a", "b", "c", "d"]
-    halves = [centred(alone(elmo, found.words).values), centred(rows[3:].numpy())]
+    centred = rows[3:] - rows[3:].mean(dim=0)
+    halves = [READ * whitened(alone(elmo, found.words).values), centred / centred.norm(dim=1, keepdim=True)]
     assert np.allclose(found.values, np.concatenate(halves, axis=1), atol=1e-6)
 
 
 def test_without_a_softmax_or_its_row_a_word_is_how_it_is_read(elmo):
     found = of_vocabulary(elmo, 5, "a")
     assert found.words == ["a", "b"]
-    assert np.allclose(found.values, alone(elmo, ["a", "b"]).values)
+    assert np.allclose(found.values, whitened(alone(elmo, ["a", "b"]).values))
     weights = elmo.bundle.weights | {"softmax.weight": torch.randn(7, 6), "softmax.bias": torch.zeros(7)}
     other = of_vocabulary(Embedder(replace(elmo.bundle, weights=weights)), 5, "never seen")
     assert other.words == ["a", "b", "never seen"] and other.values.shape == (3, 6)
@@ -74,5 +86,10 @@ def test_a_word_in_a_text_is_the_mean_of_its_uses(elmo):
     found = in_text(elmo, text, least=2)
     assert found.words == ["a", "b"]
     layers = elmo.layers(text)
-    uses = [layers[0][:, 0], layers[1][:, 1], layers[1][:, 2]]
-    assert np.allclose(found.values[0], np.mean([use.mean(axis=0) for use in uses], axis=0), atol=1e-5)
+    uses = {
+        "a": [layers[0][:, 0], layers[1][:, 1], layers[1][:, 2]],
+        "b": [layers[0][:, 1], layers[1][:, 0]],
+    }
+    means = np.stack([np.mean([use.mean(axis=0) for use in uses[word]], axis=0) for word in found.words])
+    assert np.allclose(found.values, whitened(means), atol=1e-5)
+    assert in_text(elmo, text, least=9).words == []

@@ -22,7 +22,7 @@ def similar(
     words: int = typer.Option(20_000, help="Without --in: compare with so many of the vocabulary's first words."),
     lang: str = typer.Option("auto", help="How text is split: auto, spaces (it is split already), en, west, zh."),
 ) -> None:
-    """Show the words nearest to a word, by cosine of centred vectors.
+    """Show the words nearest to a word, by cosine.
 
     The model's own vectors of a word are what it is when it is read, which knows its spelling, and what it is when it
     is predicted, which knows its company; a word that the model never predicts has the first alone. Averaged over its

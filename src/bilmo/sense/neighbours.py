@@ -1,4 +1,4 @@
-"""The words nearest to a word, by cosine of centred vectors.
+"""The words nearest to a word, by cosine.
 
 Knows: WordVectors. Blind to: models, text.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from bilmo.sense.uses import WordVectors, centred
+from bilmo.sense.uses import WordVectors
 
 
 def nearest(vectors: WordVectors, word: str, most: int) -> list[tuple[str, float]]:
     """Up to `most` other words and their cosines, the nearest first. The word must be among the vectors."""
-    values = centred(vectors.values)
+    lengths = np.linalg.norm(vectors.values, axis=1, keepdims=True)
+    values = vectors.values / np.maximum(lengths, 1e-12)
     here = vectors.words.index(word)
     cosines = values @ values[here]
     order = np.argsort(-cosines, kind="stable")

@@ -18,6 +18,8 @@ from bilmo.ids.vocab import MARKS
 
 AT_ONCE = 512
 """Sentences, or words, embedded at a time."""
+READ = 0.5
+"""How much of a word's likeness is that of being read; the other part is that of being predicted, and counts 1."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ def alone(elmo: Embedder, words: Sequence[str]) -> WordVectors:
 
 
 def of_vocabulary(elmo: Embedder, most: int, word: str | None = None) -> WordVectors:
-    """The model's own vectors of its `most` first words, and of `word`, wherever it is.
+    """The model's own vectors of its `most` first words, and of `word`, wherever it is, made to be compared.
 
     What a word is when it is read (layer 0) knows its spelling; what it is when it is predicted (its row of the
     softmax) knows the company it keeps. Where there are rows for all of the words, each vector is both in a row.
@@ -47,26 +49,18 @@ def of_vocabulary(elmo: Embedder, most: int, word: str | None = None) -> WordVec
     words = [entry for entry in vocab.words[:most] if entry and entry not in MARKS]
     if word is not None and word not in words:
         words.append(word)
-    read = alone(elmo, words)
+    read = whitened(alone(elmo, words).values)
     if not elmo.bundle.has_softmax or words[-1] not in vocab:
-        return read
+        return WordVectors(words, read)
     predicted = elmo.bundle.weights["softmax.weight"][vocab.ids(words)].float().numpy()
-    return WordVectors(words, np.concatenate([centred(read.values), centred(predicted)], axis=1))
-
-
-def centred(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Without their mean, and of length 1.
-
-    The vectors of a language model share a large common part, which makes any two of them look alike; taking their
-    mean away shows what is a word's own.
-    """
-    values = values - values.mean(axis=0)
-    lengths = np.linalg.norm(values, axis=1, keepdims=True)
-    return np.asarray(values / np.maximum(lengths, 1e-12), dtype=np.float32)
+    return WordVectors(words, np.concatenate([READ * read, _unit(predicted - predicted.mean(axis=0))], axis=1))
 
 
 def in_text(elmo: Embedder, sentences: Iterable[Sentence], *, least: int) -> WordVectors:
-    """The mean of all layers, averaged over all uses of a word; words used fewer than `least` times are left out."""
+    """The mean of all layers, averaged over all uses of a word, made to be compared.
+
+    Words that are used fewer than `least` times are left out.
+    """
     numbers: dict[str, int] = {}
     sums = np.zeros((1024, elmo.config.vector_width))
     counts = np.zeros(1024)
@@ -79,4 +73,25 @@ def in_text(elmo: Embedder, sentences: Iterable[Sentence], *, least: int) -> Wor
         np.add.at(counts, ids, 1)
     kept = [n for n in range(len(numbers)) if counts[n] >= least]
     words = list(numbers)
-    return WordVectors([words[n] for n in kept], (sums[kept] / counts[kept, None]).astype(np.float32))
+    means = (sums[kept] / counts[kept, None]).astype(np.float32)
+    return WordVectors([words[n] for n in kept], whitened(means) if kept else means)
+
+
+def whitened(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Centred, all directions made to count alike, each vector of length 1.
+
+    The vectors of a language model share a large common part, and a few directions (how frequent a word is, how long,
+    how it is written) in which they differ most; both make words look alike that are not. How far each direction is
+    evened out depends on how well so many words can tell: with few, vectors are hardly more than centred.
+    """
+    values = values - values.mean(axis=0)
+    number, width = values.shape
+    spreads, directions = np.linalg.eigh(values.T @ values / number)
+    doubt = max(width / number * spreads.sum() / min(number, width), 1e-12)
+    values = values @ directions / np.sqrt(np.maximum(spreads, 0) + doubt)
+    return _unit(values)
+
+
+def _unit(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    lengths = np.linalg.norm(values, axis=1, keepdims=True)
+    return np.asarray(values / np.maximum(lengths, 1e-12), dtype=np.float32)
