@@ -16,7 +16,7 @@ from bilmo.net.config import STRICT
 from bilmo.store.folder import checked
 
 VECTORS = "vectors:"
-SHIPPED = ("tiny", "novel", "small", "original", "finetune", "en")
+SHIPPED = ("tiny", "novel", "small", "original", "finetune", "en", "zh")
 
 
 @dataclass(frozen=True, kw_only=True)
