@@ -50,7 +50,7 @@ def test_a_mistake_in_a_recipe_is_named(tmp_path, text, says):
 
 
 def test_a_recipe_that_is_not_there_is_refused_with_those_that_are():
-    with pytest.raises(ConfigError, match="known are tiny, novel, small, original, finetune, or a TOML file"):
+    with pytest.raises(ConfigError, match="known are tiny, novel, small, original, finetune, en, zh, or a TOML file"):
         recipe.read("huge")
 
 
