@@ -8,6 +8,7 @@ the neighbours of words that are drawn by frequency alone. What was found goes t
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import shutil
@@ -101,22 +102,40 @@ def padded(corpus: Corpus, vocab: Vocab) -> NDArray[np.int64]:
     return row
 
 
+def unseen(name: str, folder: Path) -> dict[str, list[list[str]]]:
+    """Sentences of the documents that were put aside, by text."""
+    split = splitter(recipes.read(name).text.lang)
+    return {
+        text: [sentence for line in lines(folder / "unseen" / f"{text}.txt") for sentence in split(line)]
+        for text in TEXTS[name]
+    }
+
+
+def by_5_grams(vocab: Vocab, name: str, folder: Path) -> dict[str, float]:
+    """Perplexity of a 5-gram model of the same text and vocabulary; it takes minutes, so it is remembered."""
+    known = folder / "5-grams.json"
+    if not known.exists():
+        model = KneserNey(padded(Corpus(folder / "model" / "training" / "corpus"), vocab), len(vocab))
+        found = {}
+        for text, sentences in unseen(name, folder).items():
+            numbers = (np.array(vocab.ids(sentence), dtype=np.int64) for sentence in sentences)
+            found[text] = perplexity(model, numbers, vocab.begin, vocab.end)
+        known.write_text(json.dumps(found), encoding="utf-8")
+    return dict(json.loads(known.read_text(encoding="utf-8")))
+
+
 def judged(elmo: Embedder, name: str, folder: Path) -> list[str]:
-    """Perplexity on each unseen text, and that of a 5-gram model of the same text, vocabulary and words."""
+    """Perplexity on each unseen text, and that of a 5-gram model over the same words."""
     vocab = elmo.bundle.vocab
     assert vocab is not None
-    plain = KneserNey(padded(Corpus(folder / "model" / "training" / "corpus"), vocab), len(vocab))
-    split = splitter(recipes.read(name).text.lang)
+    plain = by_5_grams(vocab, name, folder)
     rows = ["| unseen text | words | unknown | ahead | behind | 5-grams, ahead |", "|---|---|---|---|---|---|"]
     short = []
-    for text in TEXTS[name]:
-        sentences = [sentence for line in lines(folder / "unseen" / f"{text}.txt") for sentence in split(line)]
+    for text, sentences in unseen(name, folder).items():
         found = score(elmo, sentences)
-        numbers = (np.array(vocab.ids(sentence), dtype=np.int64) for sentence in sentences)
-        theirs = perplexity(plain, numbers, vocab.begin, vocab.end)
         ahead, behind = found.perplexity["ahead"], found.perplexity["behind"]
-        unknown = found.unknown / found.words
-        rows.append(f"| {text} | {found.words:,} | {unknown:.1%} | **{ahead:.1f}** | {behind:.1f} | {theirs:.1f} |")
+        share = found.unknown / found.words
+        rows.append(f"| {text} | {found.words:,} | {share:.1%} | **{ahead:.1f}** | {behind:.1f} | {plain[text]:.1f} |")
         short.append(f"{text} {ahead:.0f}")
         print(rows[-1], flush=True)
     return [f"| what | value |\n|---|---|\n| perplexity on unseen text | {', '.join(short)} |\n", *rows]

@@ -98,7 +98,7 @@ def work(name: str, corpus_folder: str, folder: str, out: str) -> None:
     torch.set_num_threads(THREADS)
     corpus = Corpus(Path(corpus_folder))
     recipe = recipe_of(shape)
-    network = shape_of(recipe.network, recipe.text, corpus.words, corpus.counts, "spaces")
+    network = shape_of(recipe.network, recipe.text, corpus.words, corpus.counts)
     loop = Loop(recipe.train, network, corpus, WordArrays(corpus.words, network.indexer()), Path(folder))
     text = loop.text(0)
     found = timed(lambda number: loop.step(text[number], 0.0) and None, STEPS, WARM_UP)
@@ -126,7 +126,7 @@ def main() -> None:
         corpus = corpora.build(lines, lambda line: [line.split()], folder / "corpus", held_out=0.01, seed=1)
         for shape in SHAPES:
             recipe = recipe_of(shape)
-            network = shape_of(recipe.network, recipe.text, corpus.words, corpus.counts, "spaces")
+            network = shape_of(recipe.network, recipe.text, corpus.words, corpus.counts)
             assert len(network.vocab) == shape.words, f"the text has only {len(network.vocab):,} distinct words"
             weights = network.model(1).bilm.state_dict()
             layouts.write(Bundle(network.config, weights, layout="random"), folder / shape.name, "allennlp")

@@ -138,5 +138,5 @@ def loop(folder: Path, **changes: Any) -> Loop:
     else:
         lines = (folder / "text.txt").read_text(encoding="utf-8").splitlines()
         found = build(lines, at_spaces, folder / "corpus", held_out=settings.text.held_out, seed=settings.train.seed)
-    shape = shape_of(settings.network, settings.text, found.words, found.counts, "spaces")
+    shape = shape_of(settings.network, settings.text, found.words, found.counts)
     return Loop(settings.train, shape, found, WordArrays(found.words, shape.indexer()), folder)

@@ -51,7 +51,7 @@ def test_the_picture_of_a_run_shows_both_curves_of_its_log(tmp_path):
     # A picture counts from its top: what is lower there is a lower perplexity.
     heights = [-y for _, y in points["held"]]
     means = [entry["mean"] for entry in looks]
-    assert heights.index(min(heights)) == means.index(min(means))
+    assert heights[means.index(min(means))] == min(heights)
     assert [x for x, _ in points["train"]] == sorted(x for x, _ in points["train"])
 
 

@@ -87,10 +87,30 @@ def test_ten_steps_in_a_row_end_the_run_and_leave_the_last_good_weights(tmp_path
             if isinstance(event, Step) and event.number == 8:
                 good = checkpoint.read(path).model
     last = checkpoint.read(path)
-    assert last.progress.steps == 14 and last.progress.skipped == 7
+    assert last.progress.steps == 7 and last.progress.skipped == 0  # nothing is saved while steps are undone
     assert all(torch.equal(value, good[name]) for name, value in last.model.items())
     loss.instead = None
     assert list(train([text], tmp_path / "model", recipe(tmp_path, save_every=7)))[-1].progress.finished
+
+
+def test_weights_that_a_step_has_spoiled_are_taken_back(tmp_path):
+    write_text(tmp_path)
+    (tmp_path / "training").mkdir()
+    run = loop(tmp_path, save_every=5)
+    skipped = []
+    for event in run.events():
+        if isinstance(event, Step):
+            skipped.append(event.skipped)
+            if event.number == 5:
+                good = copied(run)
+            elif event.number == 7:  # an update that should never have been made
+                with torch.no_grad():
+                    for value in run.model.parameters():
+                        value.mul_(1e4)
+            elif event.number == 10:
+                assert same(copied(run), good)
+                break
+    assert skipped == [False] * 7 + [True] * 3
 
 
 def test_the_command_tells_what_exploded_and_stops_with_an_error(tmp_path, monkeypatch):

@@ -115,7 +115,48 @@ def test_changed_text_is_refused(undisturbed):
     finally:
         text = (undisturbed / "text.txt").read_bytes()
         (undisturbed / "text.txt").write_bytes(text.removesuffix(b"more\n"))
-    assert done.code == 1 and "the text files are others, or their sizes changed" in done.err
+    assert done.code == 1 and "the files of text or word vectors are others, or what is in them changed" in done.err
+
+
+def test_a_text_of_the_same_size_is_not_the_same_text(undisturbed):
+    text = (undisturbed / "text.txt").read_bytes()
+    (undisturbed / "text.txt").write_bytes(text.swapcase())
+    try:
+        done = program(undisturbed, *COMMAND)
+    finally:
+        (undisturbed / "text.txt").write_bytes(text)
+    assert done.code == 1 and "what is in them changed" in done.err
+
+
+def test_the_same_text_may_be_named_in_another_way(undisturbed):
+    done = program(undisturbed, "train", str(undisturbed / "text.txt"), *COMMAND[2:])
+    assert done.code == 0 and "over already" in done.out
+
+
+def test_kills_at_any_moment_cost_no_bit(undisturbed, again):
+    folder, cores = again
+    chosen = random.Random(3)
+    for _ in range(5):
+        process = started(folder, *COMMAND, threads=cores)
+        time.sleep(chosen.uniform(0.5, 5))  # while it is loaded, reads, trains, looks, or saves
+        process.kill()
+        process.communicate()
+    with threads(cores):
+        assert program(folder, *COMMAND).code == 0
+    assert same_bits(weights(folder / "model"), weights(undisturbed / "model"))
+    assert not list((folder / "model").glob("**/*.partial"))
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path):
+    write_text(tmp_path, lines=4000)
+    process = started(tmp_path, *COMMAND)
+    while not (tmp_path / "model" / "train.jsonl").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate()
+    assert process.returncode == 130
+    assert "model: the same command goes on from the last checkpoint" in said and "Traceback" not in said
 
 
 @pytest.mark.parametrize(
@@ -123,6 +164,7 @@ def test_changed_text_is_refused(undisturbed):
     [
         ("text.txt", b"\n \n", "every line is blank"),
         ("text.txt", b"caf\xe9\n", "text.txt, line 1: byte 4 (0xe9) is not UTF-8"),
+        ("recipe.toml", b"# caf\xe9\n", "recipe recipe.toml: is not UTF-8"),
         ("text.txt", b"a b .\n" * 3000 + b"caf\xe9\n", "text.txt, line 3001: byte 4 (0xe9) is not UTF-8"),
         ("recipe.toml", b"[train]\nrat = 3\n", "train.rat"),
         ("recipe.toml", b"[train\n", "is not TOML"),
@@ -144,6 +186,62 @@ def test_a_folder_that_is_something_else_is_left_alone(tmp_path):
     done = program(tmp_path, *COMMAND)
     assert done.code == 1 and "exists already and is no training run" in done.err
     assert [file.name for file in (tmp_path / "model").iterdir()] == ["precious.txt"]
+
+
+@pytest.mark.parametrize("name", ["training/mine.txt", "training/corpus/mine.txt", "training/run.txt"])
+def test_a_folder_of_training_text_is_no_run_and_is_left_alone(tmp_path, name):
+    text = write_text(tmp_path)
+    precious = tmp_path / "model" / name
+    precious.parent.mkdir(parents=True)
+    precious.write_bytes(text.read_bytes())
+    for source in ("text.txt", "model/training"):
+        done = program(tmp_path, "train", source, *COMMAND[2:])
+        assert done.code == 1 and "exists already and is no training run" in done.err
+        assert precious.read_bytes() == text.read_bytes()
+
+
+def test_a_model_does_not_lie_among_its_texts(tmp_path):
+    write_text(tmp_path)
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "text.txt").rename(tmp_path / "texts" / "text.txt")
+    done = program(tmp_path, "train", "texts", "-o", "texts/model", "--recipe", "recipe.toml")
+    assert done.code == 1 and "texts/model: lies in texts, whose files are all taken for text" in done.err
+    assert [path.name for path in (tmp_path / "texts").iterdir()] == ["text.txt"]
+
+
+def test_other_word_vectors_in_the_same_file_are_refused(tmp_path):
+    write_text(tmp_path)
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("the 0.1 0.2\ncat 0.3 0.4\n", encoding="utf-8")
+    command = (*COMMAND, "--words", "vectors:vectors.txt", "--epochs", "0.2")
+    assert program(tmp_path, *command).code == 0
+    vectors.write_text("the 0.5 0.2\ncat 0.3 0.4\n", encoding="utf-8")
+    done = program(tmp_path, *command)
+    assert done.code == 1 and "word vectors are others" in done.err
+
+
+def test_split_chinese_is_spelled_in_characters(tmp_path):
+    write_text(tmp_path, words=("宝玉", "笑", "道", "：", "黛玉", "。"))
+    assert program(tmp_path, *COMMAND, "--epochs", "0.2").code == 0
+    assert bilmo.load(tmp_path / "model").config.words.chars.kind == "unicode"
+
+
+def test_minutes_and_epochs_are_not_both_taken(tmp_path):
+    write_text(tmp_path)
+    done = program(tmp_path, *COMMAND, "--minutes", "1", "--epochs", "1")
+    assert done.code == 1 and "minutes and epochs are both given" in done.err
+    with (tmp_path / "recipe.toml").open("a", encoding="utf-8") as file:
+        file.write("minutes = 60\n")
+    assert program(tmp_path, *COMMAND, "--epochs", "0.2").code == 0
+
+
+def test_a_text_too_short_for_a_stream_of_many_rows_gets_fewer(tmp_path):
+    write_text(tmp_path, lines=40)
+    done = program(tmp_path, *COMMAND, "--context", "stream", "--epochs", "2")
+    assert done.code == 0 and log(tmp_path / "model", "step")
+    (tmp_path / "text.txt").write_text("a\n\nb\n\nc\n" * 2, encoding="utf-8")
+    done = program(tmp_path, "train", "text.txt", "-o", "other", "--recipe", "recipe.toml", "--context", "stream")
+    assert done.code == 1 and "Traceback" not in done.err
 
 
 def test_a_second_run_on_the_same_folder_is_refused(tmp_path):

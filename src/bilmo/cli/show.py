@@ -91,6 +91,7 @@ def reading(lines: Iterable[Item]) -> Iterator[Item]:
 
 def training(events: Iterable[Event], folder: Path) -> None:
     """A training run as it goes: facts first, then a bar on a terminal, and each look at held-out text."""
+    from bilmo.store.run_folder import RUN
     from bilmo.train.events import Finished, Look, Prepared, Step
 
     console = Console(stderr=True, highlight=False)
@@ -100,27 +101,32 @@ def training(events: Iterable[Event], folder: Path) -> None:
         TextColumn("{task.percentage:.0f} %"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-        task = bar.add_task("training", total=1.0)
-        for event in events:
-            if isinstance(event, Prepared):
-                _prepared(event)
-            elif isinstance(event, Step):
-                speed = event.words / event.seconds
-                bar.update(task, completed=event.done, description=f"loss {event.loss:.3f}  {speed:,.0f} words/s")
-                if event.skipped:
-                    console.print(f"step {event.number}: the loss exploded ({event.loss:.4g}); the step was undone")
-            elif isinstance(event, Look):
-                kept = "  best so far" if event.best else ""
-                console.print(
-                    f"step {event.number:>7,}  held-out perplexity {event.mean:8.2f}  "
-                    f"(ahead {event.ahead:.2f}, behind {event.behind:.2f}){kept}",
-                    soft_wrap=True,
-                )
-            elif isinstance(event, Finished):
-                found = event.progress
-                best = "" if found.best is None else f"; held-out perplexity {math.exp(found.best):.2f}"
-                print(f"{folder}: {event.why}; {found.steps:,} steps in {found.seconds / 60:.1f} minutes{best}")
+    try:
+        with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+            task = bar.add_task("training", total=1.0)
+            for event in events:
+                if isinstance(event, Prepared):
+                    _prepared(event)
+                elif isinstance(event, Step):
+                    speed = event.words / event.seconds
+                    bar.update(task, completed=event.done, description=f"loss {event.loss:.3f}  {speed:,.0f} words/s")
+                    if event.skipped:
+                        console.print(f"step {event.number}: the loss exploded ({event.loss:.4g}); the step was undone")
+                elif isinstance(event, Look):
+                    kept = "  best so far" if event.best else ""
+                    console.print(
+                        f"step {event.number:>7,}  held-out perplexity {event.mean:8.2f}  "
+                        f"(ahead {event.ahead:.2f}, behind {event.behind:.2f}){kept}",
+                        soft_wrap=True,
+                    )
+                elif isinstance(event, Finished):
+                    found = event.progress
+                    best = "" if found.best is None else f"; held-out perplexity {math.exp(found.best):.2f}"
+                    print(f"{folder}: {event.why}; {found.steps:,} steps in {found.seconds / 60:.1f} minutes{best}")
+    except KeyboardInterrupt:
+        if (folder / "training" / RUN).exists():
+            print(f"bilmo: {folder}: the same command goes on from the last checkpoint", file=sys.stderr)
+        raise
 
 
 def _prepared(event: Prepared) -> None:

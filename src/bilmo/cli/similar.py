@@ -17,9 +17,11 @@ def similar(
         "--in",
         help="Average each word over its uses in this text; without it, by the model's own vectors of words.",
     ),
-    number: int = typer.Option(10, "-n", "--number", help="How many neighbours."),
+    number: int = typer.Option(10, "-n", "--number", min=1, help="How many neighbours."),
     least: int = typer.Option(3, help="With --in: leave out words that are used less often."),
-    words: int = typer.Option(20_000, help="Without --in: compare with so many of the vocabulary's first words."),
+    words: int = typer.Option(
+        20_000, min=1, help="Without --in: compare with so many of the vocabulary's first words."
+    ),
     lang: str = typer.Option("auto", help="How text is split: auto, spaces (it is split already), en, west, zh."),
 ) -> None:
     """Show the words nearest to a word, by cosine.
@@ -46,5 +48,7 @@ def similar(
     else:
         if elmo.bundle.vocab is None:
             raise VocabError(f"{model}: has no vocabulary to look for neighbours in; name a text with --in")
+        if not elmo.config.words.chars and word not in elmo.bundle.vocab:
+            raise VocabError(f"{model}: knows words by a table alone, and {word!r} is not in it")
         vectors = uses.of_vocabulary(elmo, words, word)
     show.pairs([(name, f"{cosine:.3f}") for name, cosine in neighbours.nearest(vectors, word, number)], right=True)

@@ -121,7 +121,7 @@ class Whole:
     is sorted anew whenever a batch of it is asked for: what is kept is the order of sentences and little more.
     """
 
-    def __init__(self, text: Text, order: Ids, *, budget: int, longest: int, seed: int) -> None:
+    def __init__(self, text: Text, order: Ids, *, budget: int, longest: int, seed: int | list[int]) -> None:
         """`budget`: steps of a batch, give or take a sentence."""
         self._text, self._order, self._budget, self._longest = text, order, budget, longest
         self._pools = _pools(text, order, budget * POOL)

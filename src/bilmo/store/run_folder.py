@@ -14,7 +14,8 @@ from filelock import FileLock, Timeout
 
 from bilmo.errors import OutputError
 
-RUN, LEFT = "run.json", ".*.partial"
+RUN, LOCK, LEFT = "run.json", "lock", ".*.partial"
+CORPUS = "corpus"
 
 
 @contextmanager
@@ -24,11 +25,11 @@ def alone(folder: Path, kind: str) -> Iterator[Path]:
     kind: what such a run is called, for whoever named a folder that is none.
     """
     work = folder / "training"
-    if folder.exists() and not work.is_dir() and (folder.is_file() or any(folder.iterdir())):
+    if folder.exists() and not _ours(work) and (folder.is_file() or any(folder.iterdir())):
         raise OutputError(f"{folder}: exists already and is no {kind}. Choose another name, or remove it first.")
     try:
         work.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(work / "lock")
+        lock = FileLock(work / LOCK)
         lock.acquire(timeout=0)
     except Timeout:
         raise OutputError(f"{folder}: another run is at work in this folder. Wait for it, or choose another.") from None
@@ -44,3 +45,14 @@ def alone(folder: Path, kind: str) -> Iterator[Path]:
             shutil.rmtree(work)
             if not any(folder.iterdir()):
                 folder.rmdir()
+
+
+def _ours(work: Path) -> bool:
+    """Whether a run made this, so that what lies in it may be removed; `training` is a name that others use too."""
+    if not work.is_dir():
+        return False
+    begun = (work / RUN).exists()
+    return begun or all(
+        entry.name == LOCK or entry.match(LEFT) or (entry.name == CORPUS and (entry / "facts.json").exists())
+        for entry in work.iterdir()
+    )

@@ -5,6 +5,7 @@ Knows: compression. Blind to: what a line means.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import lzma
@@ -117,12 +118,23 @@ def _decoded(file: IO[bytes], name: str) -> Iterator[str]:
             yield text.removeprefix("\ufeff") if number == 1 else text
     except UnicodeDecodeError as error:
         raise TextError(
-            f"{name}, line {number}: byte {error.start + 1} ({error.object[error.start]:#04x}) is not "
-            "UTF-8. bilmo reads UTF-8; convert the file first, for example with: "
-            "iconv -f LATIN1 -t UTF-8 OLD > NEW"
+            f"{name}, line {number}: byte {error.start + 1} ({error.object[error.start]:#04x}) is not UTF-8. "
+            + _advice(error.object)
         ) from None
     except unpacking_errors() as error:
         raise DamagedFile(
             f"{name}: unpacking broke off after line {number} ({error}). "
             "The file is truncated or damaged; fetch it again."
         ) from None
+
+
+def _advice(line: bytes) -> str:
+    """What to do about a line that is not UTF-8."""
+    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "It begins as UTF-16 does; convert it first: iconv -f UTF-16 -t UTF-8 OLD > NEW"
+    if b"\0" in line:
+        return "It holds zero bytes, so it is no text; name the files of text alone."
+    return (
+        "bilmo reads UTF-8; convert the file first with: iconv -f ENCODING -t UTF-8 OLD > NEW. "
+        "ENCODING is often LATIN1 in the West, GB18030 for Chinese."
+    )

@@ -33,7 +33,7 @@ class Progress:
     steps: int = 0
     """Of the whole run."""
     seconds: float = 0.0
-    """Trained so far, evaluation and saving not counted."""
+    """Trained so far, looks at held-out text included, reading and saving not."""
     best: float | None = None
     """The lowest held-out loss, nats a word, mean of both directions."""
     looks: int = 0

@@ -112,7 +112,7 @@ def build(lines: Iterable[str], split: Splitter, folder: Path, *, held_out: floa
         if not writers["held"].sentences:
             raise TextError(
                 f"the text has {writers['train'].sentences} sentences and none of its paragraphs fell to the held-out "
-                f"part (a share of {held_out}). Give more text, a larger share, or shorter lines."
+                f"part (a share of {held_out}). Give more text, shorter lines, or a recipe file with a larger held_out."
             )
         order = _by_count(list(numbers), np.asarray(counts))
         for side in SIDES:

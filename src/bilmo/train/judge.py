@@ -33,13 +33,14 @@ def judge(
 ) -> tuple[dict[Direction, float], int]:
     """Nats a word of each direction over sentences that each begin at `start`, and how many words that were.
 
-    `most`: so many words, about, are enough.
+    `most`: so many words, about, are enough; they are taken from all over the text.
     """
     model.eval()
-    everything = np.arange(len(text.ends))
-    steps = text.steps(everything)
-    enough = int(np.searchsorted(np.cumsum(steps), most)) + 1 if most is not None else len(steps)
-    whole = Whole(text, everything[:enough], budget=AT_ONCE, longest=int(steps.max()), seed=0)
+    sentences = np.arange(len(text.ends))
+    steps = text.steps(sentences)
+    if most is not None and steps.sum() > most:
+        sentences = np.arange(0, len(steps), steps.sum() / most).astype(np.int64)
+    whole = Whole(text, sentences, budget=AT_ONCE, longest=int(steps.max()), seed=0)
     totals: dict[Direction, float] = {}
     count = 0
     for number in range(len(whole)):

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bilmo.errors import BilmoError
+from bilmo.errors import BilmoError, TextError
 from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END, Ids
 from bilmo.ids.vocab import MARKS
 from bilmo.ids.windows import Stream, Text, TextStep, TextSteps, Whole
@@ -28,7 +28,7 @@ from bilmo.store import folder as folders
 from bilmo.store.bundle import Bundle
 from bilmo.store.card import card_of
 from bilmo.train import checkpoint
-from bilmo.train.checkpoint import Progress
+from bilmo.train.checkpoint import Checkpoint, Progress
 from bilmo.train.corpus import Corpus, Side
 from bilmo.train.events import Cost, Event, Finished, Look, Step
 from bilmo.train.judge import judge
@@ -53,8 +53,10 @@ LOOK = 20_000
 """Held-out words, about, that are judged at each look."""
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 """Bytes in which the system counts memory."""
-TOO_OFTEN = 10
-"""Steps in a row that may be undone before the run gives up."""
+SPOILED, TOO_OFTEN = 3, 10
+"""Steps in a row that may be undone before the weights are taken for spoiled, and before the run gives up."""
+OFTEN = 20
+"""Steps that lie between two looks at least, however short the text is."""
 
 
 class Loop:
@@ -73,6 +75,7 @@ class Loop:
         self._average: dict[str, Tensor] = {}
         self._state: State | None = None
         self._undone = 0
+        self._looked = -1
         self.progress = Progress()
         self.story: Story | None = None
         """For the model card."""
@@ -94,12 +97,13 @@ class Loop:
                     yield from self._finish("all is trained")
                     return
                 yield self.step(text[progress.step], done)
-                if progress.steps % recipe.evaluate_every == 0:
+                # Once in a pass at least, or a small text is learned by heart before anybody looks.
+                if progress.steps % min(recipe.evaluate_every, max(OFTEN, len(text))) == 0:
                     yield self._look()
                     if recipe.patience and progress.looks >= recipe.patience:
                         yield from self._finish(f"held-out text got no better in {progress.looks} looks")
                         return
-                if progress.steps % recipe.save_every == 0:
+                if progress.steps % recipe.save_every == 0 and not self._undone:
                     self._save()
             progress.epoch, progress.step = progress.epoch + 1, 0
 
@@ -134,9 +138,12 @@ class Loop:
         text = self._side("train")
         order = np.random.default_rng([recipe.seed, epoch]).permutation(np.arange(len(text.ends), dtype=np.int32))
         if recipe.context == "stream":
-            rows = max(1, recipe.batch // recipe.window)
+            words = len(text.ids) + len(text.ends)
+            if words < recipe.window:
+                raise TextError(f"the text has {words} words and sentence ends; a stream needs {recipe.window} or more")
+            rows = max(1, min(recipe.batch, words) // recipe.window)
             return Stream(text, order, rows=rows, window=recipe.window)
-        return Whole(text, order, budget=recipe.batch, longest=recipe.longest, seed=epoch)
+        return Whole(text, order, budget=recipe.batch, longest=recipe.longest, seed=[recipe.seed, epoch])
 
     def _side(self, side: Side) -> Text:
         sentences = self.corpus.sentences(side)
@@ -169,10 +176,12 @@ class Loop:
             self._state = detached(after) if recipe.context == "stream" else None
             self._update_average()
         self._undone = 0 if sound else self._undone + 1
+        if self._undone == SPOILED and self._checkpoint.exists():  # it was the step before that should not have been
+            self._restore_weights(checkpoint.read(self._checkpoint))
         if self._undone >= TOO_OFTEN:
             raise BilmoError(
                 f"{TOO_OFTEN} steps in a row exploded, up to step {progress.steps} (loss {nats:.4g}, usual {usual}); "
-                "the run stops and its last checkpoint stays as it was. Try a lower rate."
+                "the run stops and its last checkpoint stays as it was. Try a lower rate, in another folder."
             )
         progress.step += 1
         progress.steps += 1
@@ -237,6 +246,7 @@ class Loop:
             self.progress.looks += 1
         if trained:
             self.model.load_state_dict(trained)
+        self._looked = self.progress.steps
         self.progress.seconds += time.perf_counter() - began
         return look
 
@@ -262,7 +272,7 @@ class Loop:
         return replace(made, card=card_of(made, story)) if story else made
 
     def _finish(self, why: str) -> Iterator[Event]:
-        if self.progress.steps % self.recipe.evaluate_every:
+        if self._looked != self.progress.steps:
             yield self._look()
         self.progress.finished = True
         self._save()
@@ -273,10 +283,14 @@ class Loop:
 
     def _restore(self) -> None:
         was = checkpoint.read(self._checkpoint)
+        self._restore_weights(was)
+        self.progress = was.progress
+
+    def _restore_weights(self, was: Checkpoint) -> None:
         self.model.load_state_dict(was.model)
         checkpoint.restore(self._optimizer, was.optimizer)
         self._average = {name: value.to(self._device) for name, value in was.average.items()}
-        self._state, self.progress = was.state and moved(was.state, self._device), was.progress
+        self._state = was.state and moved(was.state, self._device)
 
 
 def _exp(loss: float) -> float:

@@ -5,13 +5,16 @@ Knows: configs, TOML. Blind to: text, tensors.
 
 from __future__ import annotations
 
+import math
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
 from bilmo.errors import ConfigError
+from bilmo.ids.vocab import MARKS
 from bilmo.net.config import STRICT
 from bilmo.store.folder import checked
 
@@ -33,6 +36,11 @@ class TextRecipe:
     """Words that are rarer count as `<UNK>` when predicted; as input they keep their characters."""
     vocab_size: int | None = None
     """The most frequent words, marks included, that can be predicted; none means all."""
+
+    def __post_init__(self) -> None:
+        _check(self, "held_out", lambda value: 0 < value < 1, "above 0 and below 1")
+        _check(self, "min_count", lambda value: value >= 1, "1 or more")
+        _check(self, "vocab_size", lambda value: value is None or value > len(MARKS), f"above {len(MARKS)}, the marks")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +72,8 @@ class NetworkRecipe:
     """Bound on memory and projection of an LSTM."""
 
     def __post_init__(self) -> None:
+        for name in ("char_width", "max_characters", "table_width", "cells", "width", "layers"):
+            _check(self, name, lambda value: value is None or value >= 1, "1 or more")
         if not self.words.startswith(VECTORS) and not set(self.words.split("+")) <= {"chars", "table"}:
             raise ConfigError(
                 f"words is {self.words!r}; known are chars, table, chars+table, and vectors:FILE with a vectors file"
@@ -120,11 +130,14 @@ class TrainRecipe:
 
     def __post_init__(self) -> None:
         for name in ("batch", "window", "longest", "samples", "evaluate_every", "save_every"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be 1 or more")
+            _check(self, name, lambda value: value >= 1, "1 or more")
         for name in ("dropout", "average", "warm_up", "head_first"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be from 0 up to 1, 1 not included")
+            _check(self, name, lambda value: 0 <= value < 1, "from 0 up to 1, 1 not included")
+        for name in ("clip", "epochs", "minutes"):
+            _check(self, name, lambda value: value is None or 0 < value < math.inf, "above 0")
+        for name in ("rate", "weight_decay", "patience"):
+            _check(self, name, lambda value: 0 <= value < math.inf, "0 or more")
+        _check(self, "seed", lambda value: 0 <= value < 2**63, "from 0 up to 2**63 - 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +151,12 @@ class Recipe:
     train: TrainRecipe = field(default_factory=TrainRecipe)
 
 
+def _check(recipe: Any, name: str, sound: Callable[[Any], bool], needed: str) -> None:
+    value = getattr(recipe, name)
+    if not sound(value):
+        raise ConfigError(f"{name} is {value}; it must be {needed}")
+
+
 def read(name: str, changes: dict[str, Any] | None = None) -> Recipe:
     """A shipped recipe by name, or a TOML file; `changes` are settings by their names, which are all different."""
     if name in SHIPPED:
@@ -146,12 +165,20 @@ def read(name: str, changes: dict[str, Any] | None = None) -> Recipe:
         path = Path(name)
         if not path.is_file():
             raise ConfigError(f"there is no recipe {name!r}; known are {', '.join(SHIPPED)}, or a TOML file")
-        text, where = path.read_text(encoding="utf-8"), str(path)
+        try:
+            text, where = path.read_text(encoding="utf-8"), str(path)
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"recipe {path}: is not UTF-8 ({error.reason} at byte {error.start + 1})") from None
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"recipe {where}: is not TOML ({error})") from None
-    for key, value in (changes or {}).items():
+    changes = changes or {}
+    if {"minutes", "epochs"} <= changes.keys():
+        raise ConfigError("minutes and epochs are both given; a run is as long as one of them says")
+    if "epochs" in changes:
+        data.get("train", {}).pop("minutes", None)
+    for key, value in changes.items():
         data.setdefault(section_of(key), {})[key] = value
     return checked(data, Recipe, f"recipe {where}")
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -21,11 +22,11 @@ from pathlib import Path
 
 import numpy as np
 
-from bilmo.errors import ConfigError
+from bilmo.errors import ConfigError, OutputError
 from bilmo.store.beside import new_file
 from bilmo.store.bundle import Bundle
 from bilmo.store.folder import read_json
-from bilmo.store.run_folder import RUN, alone
+from bilmo.store.run_folder import CORPUS, RUN, alone
 from bilmo.text.files import all_lines, files
 from bilmo.text.split import splitter, told_or_detected
 from bilmo.train import corpus as corpora
@@ -36,7 +37,7 @@ from bilmo.train.events import Cost, Event, Finished, Look, Prepared, Step
 from bilmo.train.loop import Loop
 from bilmo.train.model import WordArrays
 from bilmo.train.optimise import device_of
-from bilmo.train.recipe import Recipe, differences
+from bilmo.train.recipe import VECTORS, Recipe, differences
 from bilmo.train.shape import Shape, shape_from, shape_of
 from bilmo.train.story import Story
 
@@ -63,6 +64,9 @@ def train(
     `reading`: all lines of the text pass through it, once, if they must be read.
     """
     device_of(recipe.train.device)  # one that is not there is told before the text is read
+    for text in texts:
+        if text.is_dir() and folder.resolve().is_relative_to(text.resolve()):
+            raise OutputError(f"{folder}: lies in {text}, whose files are all taken for text. Choose another place.")
     if base and len(base.bundle.config.directions) < 2:
         raise ConfigError(f"{base.name}: reads {base.bundle.config.directions[0]} only; bilmo trains both directions")
     with alone(folder, "training run") as work:
@@ -70,7 +74,7 @@ def train(
         lang, corpus = begun or _new_run(texts, work, recipe, reading)
         words = corpus.words
         if base is None:
-            shape = shape_of(recipe.network, recipe.text, words, corpus.counts, lang)
+            shape = shape_of(recipe.network, recipe.text, words, corpus.counts)
         else:
             shape = shape_from(base.bundle, recipe.text, words, corpus.counts, base.add_words)
         loop = Loop(recipe.train, shape, corpus, WordArrays(words, shape.indexer()), folder)
@@ -90,6 +94,8 @@ def train(
                 if isinstance(event, Step | Look):
                     file.write(_logged(event))
                     file.flush()
+                    if event.number % recipe.train.save_every == 0:  # a checkpoint is next, and must not know more
+                        os.fsync(file.fileno())
                     show(event)
                 if isinstance(event, Look):
                     draw(log, folder / "curve.svg")
@@ -125,16 +131,13 @@ def _end_of_lines(log: Path) -> None:
         file.truncate(size - len(tail) + tail.rfind(b"\n") + 1)
 
 
-CORPUS = "corpus"
-
-
 @dataclass(frozen=True, kw_only=True)
 class RunFile:
     """What identifies a run: it can go on only as what it was."""
 
     recipe: Recipe
-    texts: list[tuple[str, int]]
-    """Files and their sizes."""
+    texts: list[tuple[str, str]]
+    """Names of the files, and hashes of what is in them."""
     lang: str
     base: tuple[str, int] | None = None
     """Identity of the model to go on from, and how many words were to be added."""
@@ -146,8 +149,8 @@ def _same_run(texts: list[Path], work: Path, recipe: Recipe, base: Base | None) 
         return None
     was = read_json(work / RUN, RunFile)
     changed = differences(was.recipe, recipe)
-    if was.texts != _sizes(texts):
-        changed.append("the text files are others, or their sizes changed")
+    if was.texts != _hashes(texts, recipe):
+        changed.append("the files of text or word vectors are others, or what is in them changed")
     if was.base != _identity(base):
         changed.append("the model to go on from is another, or the number of words to add")
     if changed:
@@ -171,7 +174,7 @@ def _new_run(
 
 def _remember(texts: list[Path], work: Path, recipe: Recipe, base: Base | None, lang: str) -> None:
     """Write down what this run is: it could be begun, so from now on it can be gone on with."""
-    run = RunFile(recipe=recipe, texts=_sizes(texts), lang=lang, base=_identity(base))
+    run = RunFile(recipe=recipe, texts=_hashes(texts, recipe), lang=lang, base=_identity(base))
     with new_file(work / RUN) as partial:
         partial.write_text(json.dumps(asdict(run), indent=1), encoding="utf-8")
 
@@ -188,5 +191,12 @@ def _identity(base: Base | None) -> tuple[str, int] | None:
     return digest.hexdigest(), base.add_words
 
 
-def _sizes(texts: list[Path]) -> list[tuple[str, int]]:
-    return [(str(file), file.stat().st_size) for file in files(texts) if file.exists()]
+def _hashes(texts: list[Path], recipe: Recipe) -> list[tuple[str, str]]:
+    found = []
+    words = recipe.network.words
+    vectors = [Path(words.removeprefix(VECTORS))] if words.startswith(VECTORS) else []
+    for path in [*files(texts), *vectors]:
+        if path.is_file():  # what came through a pipe cannot be compared
+            with path.open("rb") as file:
+                found.append((path.name, hashlib.file_digest(file, "sha256").hexdigest()))
+    return found

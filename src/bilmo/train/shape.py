@@ -62,7 +62,7 @@ class Shape:
         return Bundle(self.config, {}, layout="", vocab=self.vocab, chars=self.chars).indexer()
 
 
-def shape_of(recipe: NetworkRecipe, text: TextRecipe, words: list[str], counts: NDArray[np.int64], lang: str) -> Shape:
+def shape_of(recipe: NetworkRecipe, text: TextRecipe, words: list[str], counts: NDArray[np.int64]) -> Shape:
     """The shape for these words, which come by falling count."""
     frequent = int((counts[3:] >= text.min_count).sum()) + 3
     vocab = Vocab(words[: min(frequent, text.vocab_size or frequent)])
@@ -77,7 +77,7 @@ def shape_of(recipe: NetworkRecipe, text: TextRecipe, words: list[str], counts: 
         table = TableConfig(rows=len(vocab), width=given.values.shape[1], given=True, tuned=recipe.tuned, lower=False)
     chars, characters = None, None
     if "chars" in parts:
-        unicode = recipe.chars == "unicode" or (recipe.chars == "auto" and lang == "zh")
+        unicode = recipe.chars == "unicode" or (recipe.chars == "auto" and _han(words[3:], counts[3:]))
         characters = CharTable.count(words[3:], max_characters=recipe.max_characters) if unicode else None
         chars = CharsConfig(
             kind="unicode" if characters else "bytes",
@@ -105,6 +105,12 @@ def shape_of(recipe: NetworkRecipe, text: TextRecipe, words: list[str], counts: 
         skip=recipe.skip,
     )
     return Shape(config, vocab, characters, given)
+
+
+def _han(words: list[str], counts: NDArray[np.int64]) -> bool:
+    """Whether most words of the text are written in Chinese characters, however they were split."""
+    chinese = np.array([any("\u4e00" <= character <= "\u9fff" for character in word) for word in words], dtype=bool)
+    return bool(2 * counts[chinese].sum() > counts.sum())
 
 
 def shape_from(base: Bundle, text: TextRecipe, words: list[str], counts: NDArray[np.int64], add_words: int) -> Shape:
