@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def models() -> None:
-    """List the models that are installed with bilmo: name, size, what each was trained on, its perplexity.
+    """List the models that are installed with bilmo: name, size, text, and perplexity on documents nobody trained on.
 
     Wherever a command wants a MODEL, such a name will do: `bilmo embed en "He sat on the bank."`. A file or folder of
     the same name comes first. The model's own card, README.md in its folder, tells the rest.
@@ -18,6 +18,6 @@ def models() -> None:
     for name, folder in box.installed().items():
         size = sum(file.stat().st_size for file in folder.iterdir())
         card = (folder / CARD).read_text(encoding="utf-8")
-        facts = (told(card, what) for what in ("trained on", "held-out perplexity, mean"))
+        facts = (told(card, what) for what in ("trained on", "perplexity on unseen text"))
         rows.append((name, f"{size / 1e6:.1f} MB", *facts, str(folder)))
     show.table(["name", "size", "trained on", "perplexity", "folder"], rows)
