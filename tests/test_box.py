@@ -1,0 +1,88 @@
+"""The models that come with bilmo, and the demo that shows them."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bilmo
+from bilmo import models
+from bilmo.sense import neighbours, uses
+from bilmo.store.card import told
+from bilmo.train import recipe as recipes
+from small_runs import program
+
+ROOT = Path(__file__).parents[1]
+MOST = {"en": 30e6, "zh": 10e6}
+"""Bytes that a model may have."""
+EXPECTED = {
+    "en": {"seven": {"six", "eight", "five", "nine", "ten"}, "quickly": {"slowly", "rapidly"}, "London": {"Paris"}},
+    "zh": {"宝玉": {"黛玉", "宝钗"}, "三": {"二", "四", "五"}},
+}
+
+
+def test_both_are_there():
+    assert models.installed().keys() == MOST.keys()
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_a_model_is_as_small_as_it_must_be_and_gives_the_same_vector_for_the_same_word(name):
+    assert sum(file.stat().st_size for file in models.installed()[name].iterdir()) <= MOST[name]
+    elmo = bilmo.load(name)
+    sentence = ["宝玉", "He", "sat", "."]
+    alone, first, _ = [*elmo.embed([sentence]), *elmo.embed([sentence, ["?"]])]
+    assert np.isfinite(alone).all() and np.allclose(alone, first, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_a_card_tells_text_recipe_judgement_and_limits(name):
+    card = (models.installed()[name] / "README.md").read_text(encoding="utf-8")
+    assert "unknown" not in (told(card, "trained on"), told(card, "perplexity on unseen text"))
+    assert "## Judged on text that nobody trained on" in card and "## Limits" in card
+    recipe = recipes.read(name)
+    for setting in (f"epochs = {recipe.train.epochs!r}", f"cells = {recipe.network.cells}", f'lang = "{name}"'):
+        assert setting in card
+    assert (models.installed()[name] / "curve.svg").exists()
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_a_model_beats_a_5_gram_model_on_every_unseen_text(name):
+    """As its page says; the page was made by the benchmark, from text that is not here."""
+    page = (ROOT / "benchmarks" / "results" / f"{name}.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \S+ \| [\d,]+ \| [\d.]+% \| \*\*([\d.]+)\*\* \| [\d.]+ \| ([\d.]+) \|$", page, re.MULTILINE)
+    assert len(rows) >= 2
+    assert all(float(ours) < 0.9 * float(plain) for ours, plain in rows)
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_neighbours_make_sense(name):
+    vectors = uses.of_vocabulary(bilmo.load(name), 20_000)
+    for word, expected in EXPECTED[name].items():
+        assert expected & {other for other, _ in neighbours.nearest(vectors, word, 8)}, word
+
+
+def test_the_commands_of_a_newcomer(tmp_path):
+    listed = program(tmp_path, "models")
+    assert listed.code == 0 and [line.split()[0] for line in listed.out.splitlines()] == ["name", "en", "zh"]
+    assert program(tmp_path, "embed", "en", "He sat on the bank.").code == 0
+    near = program(tmp_path, "similar", "zh", "宝玉")
+    assert near.code == 0 and "黛玉" in near.out
+
+
+def test_the_demo_ends_in_a_page_that_needs_no_network(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(ROOT / "examples" / "demo.py"), run_name="__main__")
+    page = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
+    for part in ("One word, two senses", "<mark>bank</mark>", "宝玉", "on held-out text", "bilmo train YOUR_TEXT.txt"):
+        assert part in page
+    links = set(re.findall(r"https?://[^\"' <]+", page))
+    assert links <= {"http://www.w3.org/2000/svg"}, links  # a name, not an address
+    said = capfd.readouterr().out
+    assert "report.html" in said and said.rstrip().splitlines()[-3].strip().startswith(".venv/bin/bilmo")
+    steps = [json.loads(line) for line in (tmp_path / "demo" / "model" / "train.jsonl").read_text().splitlines()]
+    assert min(step["mean"] for step in steps if step["what"] == "look") < 3.6
