@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -142,6 +143,36 @@ def test_the_same_command_goes_on_and_another_does_not(run, model, tmp_path):
     assert other.code == 1 and "settings.seed was 1 and is now 2" in other.err
     write_texts(train, seed=4)
     assert "the examples are others" in run(*fit, *QUICK).err
+
+
+def test_a_changed_model_or_changed_vectors_are_refused_and_moved_ones_are_not(run, model, another, tmp_path):
+    train, out, vectors = write_texts(tmp_path / "a.tsv"), tmp_path / "out", tmp_path / "glove.txt"
+    vectors.write_text("cat 0.1 0.2 0.3\nred 0.3 0.1 0.2\n", encoding="utf-8")
+    rest = ("--train", train, "-o", out, *QUICK)
+    ok(run("fit", "classify", model, "--vectors", vectors, *rest))
+    moved = shutil.copytree(model, tmp_path / "moved"), vectors.rename(tmp_path / "vectors.txt")
+    ok(run("fit", "classify", moved[0], "--vectors", moved[1], *rest))
+    assert json.loads((out / "config.json").read_text("utf-8"))["bilm"]["name"] == str(moved[0])
+    vectors.write_text("cat 0.1 0.2 0.3\nred 0.3 0.1 0.3\n", encoding="utf-8")
+    assert "the word vectors are others" in run("fit", "classify", model, "--vectors", vectors, *rest).err
+    shutil.rmtree(model)
+    another.rename(model)
+    refused = run("fit", "classify", model, "--vectors", moved[1], *rest)
+    assert refused.code == 1 and "the biLM is another one" in refused.err
+
+
+def test_a_finished_run_may_last_longer(run, model, tmp_path):
+    train = write_texts(tmp_path / "a.tsv")
+    fit = ("fit", "classify", model, "--train", train, "--hidden", 8, "--rate", 0.02)
+    ok(run(*fit, "-o", tmp_path / "two", "--epochs", 2))
+    longer = ok(run(*fit, "-o", tmp_path / "two", "--epochs", 4, "--patience", 9))
+    assert re.findall(r"epoch +(\d)  loss", longer.err) == ["3", "4"]
+    ok(run(*fit, "-o", tmp_path / "four", "--epochs", 4, "--patience", 9))
+    name = "task.safetensors"
+    assert (tmp_path / "two" / name).read_bytes() == (tmp_path / "four" / name).read_bytes()
+    assert '"epochs": 4' in (tmp_path / "two" / "config.json").read_text("utf-8")
+    shorter = ok(run(*fit, "-o", tmp_path / "two", "--epochs", 2))
+    assert "loss" not in shorter.err
 
 
 def test_compare(run, model, tmp_path):

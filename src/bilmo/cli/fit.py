@@ -134,9 +134,8 @@ def fit(
     made = make(task, model, vectors, cache, given)
     examples = [read(task, path, form, column) if path else None for path in (train, dev, test)]
     assert examples[0] is not None
-    names = {"model": str(model), "vectors": vectors or ""}
     try:
-        end = learning.watch(run.fit(made, output, examples[0], examples[1], **names))
+        end = learning.watch(run.fit(made, output, examples[0], examples[1], model=str(model)))
     except KeyboardInterrupt:
         if (output / "config.json").exists():
             print(f"bilmo: the best so far is in {output}; the same command goes on from here", file=sys.stderr)
@@ -155,10 +154,11 @@ def make(task: TaskName, model: Path, vectors: str | None, cache: Path | None, s
     from bilmo.embed.load import load
     from bilmo.tasks.folder import TASKS
     from bilmo.tasks.settings import settings_of
+    from bilmo.tasks.words import loaded
 
     checked = settings_of(settings)
     elmo = load(model) if checked.at != "none" else None
-    return TASKS[task.value](elmo, vectors=vectors, cache=cache, **settings)
+    return TASKS[task.value](elmo, vectors=loaded(vectors) if vectors else None, cache=cache, **settings)
 
 
 def read(task: TaskName, path: Path, form: str, column: str) -> tuple[Any, Any]:
