@@ -109,7 +109,7 @@ def fit(
     keeps the best so far.
     """
     from bilmo.cli import learning
-    from bilmo.tasks import run
+    from bilmo.tasks import examples, run
 
     given = {
         "at": elmo.value,
@@ -132,10 +132,12 @@ def fit(
         "seed": seed,
     }
     made = make(task, model, vectors, cache, given)
-    examples = [read(task, path, form, column) if path else None for path in (train, dev, test)]
-    assert examples[0] is not None
+    source = examples.look(task.value, train, form=form)
+    made.form_ = source.form
+    learned = examples.taken(task.value, source, column=column)
+    judged, tested = (read(task, path, form, column) if path else None for path in (dev, test))
     try:
-        end = learning.watch(run.fit(made, output, examples[0], examples[1], model=str(model)))
+        end = learning.watch(run.fit(made, output, learned, judged, model=str(model)))
     except KeyboardInterrupt:
         if (output / "config.json").exists():
             print(f"bilmo: the best so far is in {output}; the same command goes on from here", file=sys.stderr)
@@ -143,10 +145,10 @@ def fit(
     if end is not None:
         print(f"{output}: {end.why}; epoch {end.epoch} was the best on dev, {end.value:.4f}")
     learning.mixes(made.mixes_)
-    if examples[2] is not None:
+    if tested is not None:
         print()
-        tell_unseen(made, examples[2][1])
-        learning.score(made.measure(examples[2][1], made.predict(examples[2][0])))
+        tell_unseen(made, tested[1])
+        learning.score(made.measure(tested[1], made.predict(tested[0])))
 
 
 def make(task: TaskName, model: Path, vectors: str | None, cache: Path | None, settings: dict[str, Any]) -> Task:

@@ -86,6 +86,8 @@ class TaskFile:
     format: int
     settings: Settings
     facts: dict[str, Any]
+    form: str
+    """Of the file that its examples came from; empty where they came from none."""
     bilm: BilmFacts | None
     words: WordFacts | None
     sha256: dict[str, str]
@@ -149,6 +151,7 @@ def _fill(task: Task, partial: Path, model: str, written: dict[str, str]) -> dic
         format=FORMAT,
         settings=settings,
         facts=task.facts(),
+        form=task.form_,
         bilm=bilm,
         words=facts,
         sha256=hashes,
@@ -177,6 +180,7 @@ def load(folder: str | PathLike[str], *, elmo: Embedder | str | PathLike[str] | 
         )
     model = _bilm(path, config.bilm, elmo) if config.bilm else None
     task = TASKS[config.bilmo_task](model, **asdict(config.settings))
+    task.form_ = config.form
     words = _words(path, config)
     task.vectors = None if words is None else "saved with the task" if words.values is not None else "scratch"
     try:
