@@ -205,7 +205,7 @@ def test_what_the_data_is_like_is_told(tiny):
 def test_tags_that_were_never_learned_are_told(tiny):
     some, tags = sentences(20)
     task = Tagger(tiny, **SMALL, epochs=1).fit(some, tags)
-    assert task.unseen([["O", "I-PET", "B-NEW", "S-FARM"], ["NOUN", "I"]]) == {"I": 1, "NEW": 1, "NOUN": 1}
+    assert task.unseen([["O", "I-PET", "B-NEW", "S-FARM"], ["NOUN"], ["I"]]) == {"I": 1, "NEW": 1, "NOUN": 1}
     bare = Tagger(tiny, **SMALL, epochs=1).fit(some, [[tag[0] for tag in one] for one in tags])
     assert bare.unseen([["O", "B", "I", "E"]]) == {} and bare.unseen([["B-PET"]]) == {"PET": 1}
 
