@@ -275,6 +275,24 @@ def test_chinese_is_cut_into_words(tiny):
     assert task.predict([["北京", "很", "大"], "北京很大"])  # split already, or not
 
 
+@pytest.mark.parametrize(
+    ("said", "texts", "lang", "way"),
+    [
+        ("west", ["It's the end of it.", "He was in the end."], "auto", "west"),
+        ("unknown", ["It's the end of it.", "He was in the end."], "auto", "en"),
+        ("spaces", ["It's the end of it.", "He was in the end."], "auto", "en"),
+        ("west", ["It 's the end of it .", "He was in the end ."], "auto", "spaces"),
+        ("west", ["It's the end of it.", "He was in the end."], "en", "en"),
+        ("west", [["It", "'s", "it"], ["He", "was"]], "auto", "spaces"),
+    ],
+)
+def test_text_is_split_as_that_of_the_model_was(tiny, said, texts, lang, way):
+    elmo = bilmo.Embedder(replace(tiny.bundle, card=f"# Model card\n\n| split | {said} |\n"))
+    task = Classifier(elmo, **SMALL, lang=lang)
+    next(task.events(texts, ["a", "b"], dev=(texts, ["a", "b"])))
+    assert task.lang_ == way
+
+
 def test_mistakes_are_told(tiny):
     some, labels = texts(10)
     told = [

@@ -31,7 +31,7 @@ class Where(StrEnum):
 
 FORMS = (
     "How the files look, where bilmo should not find out: tab (label<TAB>text), space (label text), csv, jsonl, "
-    "folder (a folder a class); conll, conllu, jsonl."
+    "folder (a folder a class); conll, conllu, jsonl; for predict also lines (texts or sentences alone)."
 )
 Name = Annotated[TaskName, typer.Argument(help="`classify`: a label a text. `tag`: a tag a token.")]
 Model = Annotated[Path, typer.Argument(help="A model of any layout.")]

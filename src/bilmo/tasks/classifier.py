@@ -63,6 +63,8 @@ class Classifier(Task):
         strings = [text for text in raw if isinstance(text, str)]
         rows = (line for text in strings for line in text.split("\n"))
         self.lang_ = splitting.chosen(settings.lang, rows, splitting.of_model(self.elmo))
+        if settings.lang == "auto" and not strings:  # it learns from words, so words are what it expects
+            self.lang_ = "spaces"
         self.labels_ = sorted(set(answers))
         if len(self.labels_) < 2:
             raise TextError(f"every example has the label {self.labels_[0]!r}; there is nothing to learn")

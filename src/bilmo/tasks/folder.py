@@ -86,12 +86,12 @@ class TaskFile:
     format: int
     settings: Settings
     facts: dict[str, Any]
-    form: str
-    """Of the file that its examples came from; empty where they came from none."""
     bilm: BilmFacts | None
     words: WordFacts | None
     sha256: dict[str, str]
     """Of each file of weights, so that a damaged one is never used."""
+    form: str = ""
+    """Of the file that its examples came from; empty where they came from none."""
 
 
 def save(task: Task, folder: str | PathLike[str], *, model: str = "") -> None:

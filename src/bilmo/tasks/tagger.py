@@ -139,4 +139,4 @@ class Tagger(Task):
         return {"labels": self.labels_, "scheme": self.scheme_, "rules": self.rules_}
 
     def _set_facts(self, facts: dict[str, Any]) -> None:
-        self.labels_, self.scheme_, self.rules_ = list(facts["labels"]), facts["scheme"], str(facts["rules"])
+        self.labels_, self.scheme_, self.rules_ = list(facts["labels"]), facts["scheme"], str(facts.get("rules", ""))
