@@ -51,11 +51,12 @@ def predict(
     from bilmo.store.beside import new_file
     from bilmo.tasks import examples
     from bilmo.tasks.folder import load
+    from bilmo.text.files import STDIN
 
     task = load(saved, elmo=model)
     shape = examples.shape_of(task.name, output, to)
     how, questions = examples.questions(task, input, form=form)
-    show.notes([f"{input} was read as {how}; --form says otherwise"])
+    show.notes([f"{'standard input' if input == STDIN else input} was read as {how} (--form overrules it)"])
     count = 0
     with ExitStack() as stack:
         file: TextIO = sys.stdout
