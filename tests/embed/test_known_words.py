@@ -1,5 +1,6 @@
 """Word vectors computed beforehand: `bilmo cache`, and models that are loaded with its file."""
 
+import pickle
 import sys
 
 import numpy as np
@@ -137,3 +138,17 @@ def test_no_words_are_an_error_and_nothing_is_written(model, tmp_path, monkeypat
 def test_an_unknown_precision_is_refused(model):
     with pytest.raises(bilmo.BilmoError, match="precision is 'int4'; known are float32, int8"):
         bilmo.load(model, precision="int4")
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_pickled_model_gives_the_same_vectors_and_knows_the_same_words(model, precision):
+    plain = bilmo.load(model, precision=precision, split="west", batch_tokens=64)
+    words = ["the", "cat"]
+    odd = np.ones((2, 8), dtype=np.float32)  # no encoder would give these, so they show where they come from
+    elmo = bilmo.Embedder(plain.bundle, precision=precision, known=(words, odd))
+    for one in (plain, elmo):
+        again = pickle.loads(pickle.dumps(one))
+        for a, b in zip(one.layers(TEXT), again.layers(TEXT), strict=True):
+            assert np.array_equal(a, b)
+    assert np.array_equal(pickle.loads(pickle.dumps(elmo)).word_vectors(words), odd)
+    assert pickle.loads(pickle.dumps(plain)).split("it's")[0] == ["it's"]

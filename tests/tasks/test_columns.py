@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import lzma
+import sys
 
 import pytest
 
 from bilmo.errors import TextError
 from bilmo.tasks import columns
 from bilmo.tasks.columns import Tagged
+from bilmo.text.files import STDIN
 
 EXAMPLES = [Tagged(["The", "naïve", "cat"], ["O", "B-A", "I-A"]), Tagged(["漢字"], ["O"])]
 WRITTEN = {
@@ -21,6 +24,14 @@ WRITTEN = {
         "".join(f"{w}\t{t}\r\n" for w, t in zip(e.tokens, e.tags, strict=True)) for e in EXAMPLES
     ),
 }
+
+
+def asked(path, form="auto", column=""):
+    """The sentences to tag, for a task that learned these tags; None where they are lines of text."""
+    source = columns.look_to_answer(path, form, ("O", "B-A", "I-A").__contains__, column)
+    return None if source.form == "lines" else list(columns.untagged(source))
+
+
 UD = """# sent_id = 1
 1\tDo\tdo\tAUX\tVBP\t_\t2\taux\t_\t_
 2-3\tdon't\t_\t_\t_\t_\t_\t_\t_\t_
@@ -36,9 +47,7 @@ UD = """# sent_id = 1
 def test_the_same_examples_in_every_form(tmp_path, name):
     (tmp_path / name).write_text(WRITTEN[name], encoding="utf-8", newline="")
     assert columns.read(tmp_path / name) == EXAMPLES
-    assert list(columns.read_sentences(tmp_path / name, columns.form_of(tmp_path / name))) == [
-        e.tokens for e in EXAMPLES
-    ]
+    assert asked(tmp_path / name) == [e.tokens for e in EXAMPLES]
 
 
 @pytest.mark.parametrize("name", ["a.conllu", "unnamed"])
@@ -46,7 +55,7 @@ def test_conllu_without_joined_words_and_empty_nodes(tmp_path, name):
     (tmp_path / name).write_text(UD, encoding="utf-8")
     assert columns.read(tmp_path / name) == [Tagged(["Do", "do"], ["AUX", "AUX"]), Tagged(["New York"], ["PROPN"])]
     assert columns.read(tmp_path / name, column="xpos")[0].tags == ["VBP", "VB"]
-    assert list(columns.read_sentences(tmp_path / name)) == [["Do", "do"], ["New York"]]
+    assert asked(tmp_path / name) == [["Do", "do"], ["New York"]]
 
 
 def test_packed_and_by_column(tmp_path):
@@ -58,10 +67,23 @@ def test_packed_and_by_column(tmp_path):
 
 def test_sentences_alone(tmp_path):
     path = tmp_path / "a.txt"
-    path.write_text("one two\n\nthree\n", encoding="utf-8")
-    assert list(columns.read_sentences(path)) == [["one", "two"], [], ["three"]]
+    for text in ("one two\n\nthree\n", "one\n", "one two\nthree four\n", "O\n"):
+        path.write_text(text, encoding="utf-8")
+        assert asked(path) is None
     path.with_suffix(".conll").write_text("one\ntwo\n\nthree\n", encoding="utf-8")
-    assert list(columns.read_sentences(path.with_suffix(".conll"))) == [["one", "two"], ["three"]]
+    assert asked(path.with_suffix(".conll")) == [["one", "two"], ["three"]]
+    path.write_text("one I-A 1\ntwo O 2\n", encoding="utf-8")
+    assert asked(path) is None and asked(path, column="2") == asked(path, "conll") == [["one", "two"]]
+
+
+@pytest.mark.parametrize("name", [*WRITTEN, "a.conllu"])
+def test_a_pipe_is_read_to_its_first_line(monkeypatch, name):
+    text = UD if name == "a.conllu" else WRITTEN[name]
+    found = [["Do", "do"], ["New York"]] if name == "a.conllu" else [e.tokens for e in EXAMPLES]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert asked(STDIN) == found
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert [e.tokens for e in columns.read(STDIN)] == found
 
 
 @pytest.mark.parametrize(
@@ -75,6 +97,7 @@ def test_sentences_alone(tmp_path):
         ("a.conllu", UD, "deprel", "column is 'deprel'"),
         ("a.conllu", "1\tDo\n", "", "line 1: 2 columns; CoNLL-U has 10"),
         ("a.jsonl", '{"tokens": ["a"], "tags": []}\n', "", 'line 1: needed is "tags", a string for each of 1'),
+        ("a.jsonl", '{"tokens": ["a"], "tags": ["O"]}\n{"tokens": ["a"]}\n', "", 'line 2: has no "tags"'),
         ("a.jsonl", '{"tokens": "a"}\n', "", 'line 1: needed is "tokens"'),
         ("a.conll", "\n\n", "", "holds no tagged sentences"),
     ],

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 import bilmo
 from bilmo.errors import ConfigError, OutputError, WeightsError
 from bilmo.store import folder
+from bilmo.store.beside import new_file
 from bilmo.tasks import cache
 from bilmo.tasks.cache import LayerStore
 from bilmo.tasks.classifier import Classifier
@@ -111,6 +115,44 @@ def test_two_runs_share_a_folder(tiny, tmp_path):
     said = {process.communicate(timeout=120)[0] for process in both}
     assert len(said) == 1 and said != {""}
     assert len(list((tmp_path / "kept").glob("*.npy"))) == 1
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(tiny, tmp_path):
+    was = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, was[1]))  # a write beyond is refused, as on a full disk
+    try:
+        with pytest.raises(OutputError, match=r"layers cannot be kept there \(File too large\).*BILMO_CACHE"):
+            keep(LayerStore(tiny, tmp_path), [[f"w{k}"] * 50 for k in range(20)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, was)
+    assert not list(tmp_path.glob("*.npy")) and not list(tmp_path.glob(".*"))
+
+
+def test_what_killed_runs_left_is_removed_and_what_others_write_counts(tiny, tmp_path, monkeypatch):
+    (tmp_path / ".dead.npy.x1.partial").write_bytes(bytes(5000))
+    (tmp_path / ".live.npy.x2.partial").write_bytes(bytes(5000))
+    store = LayerStore(tiny, tmp_path)
+    monkeypatch.setenv("BILMO_CACHE_GB", str(12_000 / 1e9))
+    with FileLock(tmp_path / "live.lock"):
+        keep(store, [["a"] * 60])  # 5,760 bytes
+        (first,) = tmp_path.glob("*.npy")
+        assert [file.name for file in tmp_path.glob(".*")] == [".live.npy.x2.partial"]
+        keep(store, [["b"] * 60])
+    assert not first.exists() and len(list(tmp_path.glob("*.npy"))) == 1
+
+
+def test_another_run_may_remove_a_file_as_soon_as_it_is_there(tiny, tmp_path, monkeypatch):
+    @contextmanager
+    def removed(target):
+        with new_file(target) as partial:
+            yield partial
+        target.unlink()
+
+    monkeypatch.setattr(cache, "new_file", removed)
+    store = LayerStore(tiny, tmp_path)
+    keep(store, SENTENCES)
+    monkeypatch.setattr(store, "_compute", lambda some: pytest.fail("computed again") if some else [])
+    assert [values.shape for values in store.layers([["a"]])] == [(1, 3, 16)]
 
 
 def test_a_place_that_cannot_be_written_is_told(tiny, tmp_path):

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import sklearn.base
 import torch
 
 import bilmo
@@ -203,6 +202,22 @@ def test_what_the_data_is_like_is_told(tiny):
     assert "1 tags break the scheme BIO" in "\n".join(first.notes)
 
 
+def test_tags_that_were_never_learned_are_told(tiny):
+    some, tags = sentences(20)
+    task = Tagger(tiny, **SMALL, epochs=1).fit(some, tags)
+    assert task.unseen([["O", "I-PET", "B-NEW", "S-FARM"], ["NOUN"], ["I"]]) == {"I": 1, "NEW": 1, "NOUN": 1}
+    bare = Tagger(tiny, **SMALL, epochs=1).fit(some, [[tag[0] for tag in one] for one in tags])
+    assert bare.unseen([["O", "B", "I", "E"]]) == {} and bare.unseen([["B-PET"]]) == {"PET": 1}
+
+
+def test_a_test_set_in_another_scheme_is_measured_alike(tiny):
+    some, tags = sentences(30)
+    task = Tagger(tiny, **SMALL, epochs=8).fit(some, tags)
+    other = [spans.write(spans.spans(one), len(one), "BIOES") for one in tags]
+    answers = task.predict(some)
+    assert task.measure(other, answers) == task.measure(tags, answers)
+
+
 def test_word_vectors_of_every_kind(tiny):
     some, labels = texts(40)
     for vectors in (GIVEN, "scratch"):
@@ -260,18 +275,22 @@ def test_chinese_is_cut_into_words(tiny):
     assert task.predict([["北京", "很", "大"], "北京很大"])  # split already, or not
 
 
-def test_scikit_learns_manners(tiny):
-    task = Classifier(tiny, hidden=7, vectors="scratch")
-    assert task.get_params()["hidden"] == 7 and task.get_params()["elmo"] is tiny
-    twin = sklearn.base.clone(task.set_params(rate=0.02, epochs=2))
-    assert twin is not task and twin.elmo is tiny
-    assert twin.get_params() == task.get_params()
-    some, labels = texts(30)
-    assert twin.fit(some, labels) is twin
-    assert twin.predict_proba(some).shape == (30, 2)
-    assert np.allclose(twin.predict_proba(some).sum(axis=1), 1)
-    assert twin.score(some, labels) == np.mean([a == b for a, b in zip(twin.predict(some), labels, strict=True)])
-    assert not hasattr(task, "labels_")
+@pytest.mark.parametrize(
+    ("said", "texts", "lang", "way"),
+    [
+        ("west", ["It's the end of it.", "He was in the end."], "auto", "west"),
+        ("unknown", ["It's the end of it.", "He was in the end."], "auto", "en"),
+        ("spaces", ["It's the end of it.", "He was in the end."], "auto", "en"),
+        ("west", ["It 's the end of it .", "He was in the end ."], "auto", "spaces"),
+        ("west", ["It's the end of it.", "He was in the end."], "en", "en"),
+        ("west", [["It", "'s", "it"], ["He", "was"]], "auto", "spaces"),
+    ],
+)
+def test_text_is_split_as_that_of_the_model_was(tiny, said, texts, lang, way):
+    elmo = bilmo.Embedder(replace(tiny.bundle, card=f"# Model card\n\n| split | {said} |\n"))
+    task = Classifier(elmo, **SMALL, lang=lang)
+    next(task.events(texts, ["a", "b"], dev=(texts, ["a", "b"])))
+    assert task.lang_ == way
 
 
 def test_mistakes_are_told(tiny):
@@ -293,7 +312,24 @@ def test_mistakes_are_told(tiny):
         (TextError, "10 texts, but 1 answers", lambda: Classifier(tiny).fit(some, ["a"])),
         (TextError, "no examples", lambda: Classifier(tiny).fit([], [])),
         (TextError, "found one string", lambda: Classifier(tiny).fit("text", labels)),
-        (TextError, "labels are strings", lambda: Classifier(tiny).fit(some, [1] * 10)),
+        (TextError, "a label is 'a' (str); labels must be all", lambda: Classifier(tiny).fit(some, [1, "a"] * 5)),
+        (TextError, "a label is 0.5 (float)", lambda: Classifier(tiny).fit(some, [0.5] * 10)),
+        (
+            TextError,
+            "a label is 1 (int); labels must be like those learned, str",
+            lambda: Classifier(tiny).fit(some, labels, dev=(some, [1] * 10)),
+        ),
+        (ConfigError, "bilmo.load('m')", lambda: Classifier("m").fit(some, labels)),
+        (ConfigError, "vectors is a ndarray", lambda: Classifier(tiny, vectors=np.ones(3)).fit(some, labels)),
+        (ConfigError, "vectors is a dict", lambda: Classifier(tiny, vectors={}).fit(some, labels)),
+        (TextError, "no such file", lambda: Classifier(tiny, vectors="nowhere").fit(some, labels)),
+        (ConfigError, "seed is 9223372036854775808", lambda: Classifier(tiny, seed=2**63).fit(some, labels)),
+        (ConfigError, "tune trains the biLM", lambda: Classifier(tiny, at="none", tune=True).fit(some, labels)),
+        (
+            TextError,
+            "1 tokens, but 2 tags",
+            lambda: Tagger(tiny).fit([["a", "b"]], [["O", "X"]], dev=([["a"]], [["O", "O"]])),
+        ),
         (TextError, "too few different", lambda: Classifier(tiny).fit(["a", "a"], ["x", "y"])),
         (TextError, "1 tokens, but 2 tags", lambda: Tagger(tiny).fit([["a"]], [["O", "O"]])),
         (TextError, "a list of words is needed", lambda: Tagger(tiny).fit(["a"], [["O"]])),

@@ -97,6 +97,15 @@ def test_measures_by_label_are_those_of_scikit_learn(pairs):
     assert found.value == pytest.approx(sum(t == a for t, a in pairs) / len(pairs))
 
 
+@pytest.mark.parametrize("scheme", ["IOB1", "BIO", "BIOES"])
+def test_tokens_are_compared_in_the_scheme_of_the_answers(scheme):
+    true = [["B-A", "I-A", "O", "B-A", "I-A"]]
+    answers = [["B-A", "I-A", "O", "B-A", "O"]]
+    expected = dict(by_span(true, answers).facts)["token accuracy"]
+    other = [spans.write(spans.spans(tags), len(tags), scheme) for tags in true]
+    assert dict(by_span(other, answers, "BIO").facts)["token accuracy"] == expected == 0.8
+
+
 def test_nothing_to_measure_is_0():
     assert by_label([], []).value == 0
     assert by_span([], []).value == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -121,9 +122,74 @@ def test_answers_in_every_form(run, classifier, tmp_path):
     assert set(first["probabilities"]) == {"animal", "colour"}
     assert first["label"] == max(first["probabilities"], key=first["probabilities"].get)
     assert ok(run("predict", classifier, "-", stdin='{"text": "cow"}\n')).out.endswith("\tcow\n")
-    tsv = ok(run("predict", classifier, tmp_path / "a.tsv", "-o", tmp_path / "again.tsv"))
-    assert "30 answered" in tsv.out
-    assert "accuracy  " in ok(run("score", classifier, tmp_path / "again.tsv")).out
+    for name in ("again.tsv", "again.csv", "again.jsonl"):
+        for more in ((), ("--probabilities",)):
+            said = ok(run("predict", classifier, tmp_path / "a.tsv", "-o", tmp_path / name, *more))
+            assert "30 answered" in said.out and "was read as `label<TAB>text`" in said.err
+            assert re.search(r"accuracy +1\.0000", ok(run("score", classifier, tmp_path / name)).out)
+    assert (tmp_path / "again.csv").read_text("utf-8").startswith("label,animal,colour,text\n")
+
+
+def test_a_pipe_is_read_whole_by_every_command(run, model, classifier, tmp_path):
+    rows = (tmp_path / "a.tsv").read_text("utf-8")
+    fit = ("fit", "classify", model, "--dev", tmp_path / "a.tsv", "-o", tmp_path / "piped", *QUICK)
+    assert re.search(r"examples +30\b", ok(run(*fit, "--train", "-", stdin=rows)).out)
+    assert ok(run("score", classifier, "-", stdin=rows)).out == ok(run("score", classifier, tmp_path / "a.tsv")).out
+    asked = ok(run("predict", classifier, "-", stdin=rows)).out
+    assert asked == ok(run("predict", classifier, tmp_path / "a.tsv")).out and asked.count("\n") == 30
+    assert ok(run("predict", classifier, "-", stdin="")).out == ""
+
+
+def test_predict_reads_what_fit_read(run, model, tmp_path):
+    for name in ("a.txt", "a.csv", "a.jsonl"):
+        train, out = write_texts(tmp_path / name), tmp_path / f"out-{name[2:]}"
+        ok(run("fit", "classify", model, "--train", train, "-o", out, *QUICK))
+        answers = [json.loads(row)["text"] for row in ok(run("predict", out, train, "--to", "jsonl")).out.splitlines()]
+        assert answers == texts(30)[0]
+
+
+@pytest.fixture
+def tagger(run, model, tmp_path):
+    train = write_sentences(tmp_path / "a.conll")
+    ok(run("fit", "tag", model, "--train", train, "-o", tmp_path / "tagger", *QUICK))
+    return tmp_path / "tagger"
+
+
+def test_tags_as_a_table(run, tagger):
+    table = ok(run("predict", tagger, "-", "--to", "table", stdin="a cat .\n\nthe red dog .\n")).out.splitlines()
+    rows = [row.split("\t") for row in table]
+    assert rows[0] == ["sentence", "token", "tag"] and {len(row) for row in rows} == {3}
+    assert [row[:2] for row in rows[1:]] == [
+        ["1", "a"], ["1", "cat"], ["1", "."], ["3", "the"], ["3", "red"], ["3", "dog"], ["3", "."]
+    ]  # fmt: skip
+    written = ok(run("predict", tagger, "-", "--to", "csv", "--probabilities", stdin='say "cat"\n')).out.splitlines()
+    assert written[0] == "sentence,token,tag,probability" and written[2].startswith('1,"""",')
+
+
+def test_raw_text_is_split_for_a_tagger_and_split_text_stays_as_it_is(run, model, tagger, tmp_path):
+    def tokens(*arguments, stdin):
+        answered = ok(run("predict", *arguments, "-", "--to", "jsonl", stdin=stdin))
+        return answered.err, [json.loads(row)["tokens"] for row in answered.out.splitlines()]
+
+    raw = "He didn't go to the U.S. at all. She did!\n"
+    said, found = tokens(tagger, stdin=raw)
+    assert "split as en" in said
+    assert found == [["He", "did", "n't", "go", "to", "the", "U.S.", "at", "all", "."], ["She", "did", "!"]]
+    said, found = tokens(tagger, stdin="The cat 's dog did n't go .\n")
+    assert "split as spaces" in said and found == [["The", "cat", "'s", "dog", "did", "n't", "go", "."]]
+    train = tmp_path / "a.conll"
+    ok(run("fit", "tag", model, "--train", train, "-o", tmp_path / "west", "--lang", "west", *QUICK))
+    assert tokens(tmp_path / "west", stdin="it's\n")[1] == [["it's"]]
+    (model / "README.md").write_text("# Model card\n\n| split | zh |\n", encoding="utf-8")
+    ok(run("fit", "tag", model, "--train", train, "-o", tmp_path / "zh", *QUICK))
+    assert "split as zh" in tokens(tmp_path / "zh", stdin="it's\n")[0]
+
+
+def test_columns_between_spaces_are_recognised_by_their_tags(run, tagger, tmp_path):
+    rows = (tmp_path / "a.conll").read_text("utf-8").replace("\t", " ")
+    expected = ok(run("predict", tagger, tmp_path / "a.conll")).out
+    answered = ok(run("predict", tagger, "-", stdin=rows))
+    assert answered.out == expected and "read as columns" in answered.err
 
 
 def test_labels_that_were_never_learned_are_told(run, classifier, tmp_path):
@@ -142,6 +208,36 @@ def test_the_same_command_goes_on_and_another_does_not(run, model, tmp_path):
     assert other.code == 1 and "settings.seed was 1 and is now 2" in other.err
     write_texts(train, seed=4)
     assert "the examples are others" in run(*fit, *QUICK).err
+
+
+def test_a_changed_model_or_changed_vectors_are_refused_and_moved_ones_are_not(run, model, another, tmp_path):
+    train, out, vectors = write_texts(tmp_path / "a.tsv"), tmp_path / "out", tmp_path / "glove.txt"
+    vectors.write_text("cat 0.1 0.2 0.3\nred 0.3 0.1 0.2\n", encoding="utf-8")
+    rest = ("--train", train, "-o", out, *QUICK)
+    ok(run("fit", "classify", model, "--vectors", vectors, *rest))
+    moved = shutil.copytree(model, tmp_path / "moved"), vectors.rename(tmp_path / "vectors.txt")
+    ok(run("fit", "classify", moved[0], "--vectors", moved[1], *rest))
+    assert json.loads((out / "config.json").read_text("utf-8"))["bilm"]["name"] == str(moved[0])
+    vectors.write_text("cat 0.1 0.2 0.3\nred 0.3 0.1 0.3\n", encoding="utf-8")
+    assert "the word vectors are others" in run("fit", "classify", model, "--vectors", vectors, *rest).err
+    shutil.rmtree(model)
+    another.rename(model)
+    refused = run("fit", "classify", model, "--vectors", moved[1], *rest)
+    assert refused.code == 1 and "the biLM is another one" in refused.err
+
+
+def test_a_finished_run_may_last_longer(run, model, tmp_path):
+    train = write_texts(tmp_path / "a.tsv")
+    fit = ("fit", "classify", model, "--train", train, "--hidden", 8, "--rate", 0.02)
+    ok(run(*fit, "-o", tmp_path / "two", "--epochs", 2))
+    longer = ok(run(*fit, "-o", tmp_path / "two", "--epochs", 4, "--patience", 9))
+    assert re.findall(r"epoch +(\d)  loss", longer.err) == ["3", "4"]
+    ok(run(*fit, "-o", tmp_path / "four", "--epochs", 4, "--patience", 9))
+    name = "task.safetensors"
+    assert (tmp_path / "two" / name).read_bytes() == (tmp_path / "four" / name).read_bytes()
+    assert '"epochs": 4' in (tmp_path / "two" / "config.json").read_text("utf-8")
+    shorter = ok(run(*fit, "-o", tmp_path / "two", "--epochs", 2))
+    assert "loss" not in shorter.err
 
 
 def test_compare(run, model, tmp_path):
@@ -183,25 +279,58 @@ MISTAKES = {
     "one label": (("--train", "one.tsv"), "nothing to learn"),
     "linear output": (("--head", "linear", "--elmo", "both"), "linear head"),
     "taken": (("-o", "taken"), "exists already"),
+    "no label": (("--train", "bare.jsonl"), 'line 1: has no "label"'),
+    "no such column": (("--train", "named.csv"), "its columns are id, text; needed are `label` and `text`"),
+    "large seed": (("--seed", "99999999999999999999"), "seed is 99999999999999999999; it must be below"),
+    "nothing to tune": (("--elmo", "none", "--vectors", "scratch", "--tune", None), "tune trains the biLM"),
+}
+TAG_MISTAKES = {
+    "wrong line": (("--train", "wrong.conll"), "line 2: 1 columns, but the lines before have 2"),
+    "no tags": (("--train", "bare.conll"), "line 1: 1 columns; needed is a token and a tag"),
+    "no tags in JSON": (("--train", "bare.jsonl"), 'line 1: has no "tags"'),
+    "too few tags": (("--train", "few.jsonl"), 'line 1: needed is "tags", a string for each of 2 tokens'),
+    "no JSON": (("--train", "broken.jsonl"), "line 1: is not JSON"),
+    "texts alone": (("--form", "lines"), "have no tags"),
+    "bad form": (("--form", "csv"), "form is 'csv'; known are auto, conll"),
+    "bad column": (("--column", "9"), "line 1: 2 columns; needed is column 9"),
+    "no column": (("--column", "first"), "column is 'first'"),
+    "bad head": (("--head", "mean"), "head is 'mean'; known are bilstm-crf, linear"),
+    "one tag": (("--train", "one.conll"), "nothing to learn"),
+    "bad language": (("--lang", "xx"), "split is 'xx'"),
+}
+FILES = {
+    "wrong.tsv": "a\tb\nc\n",
+    "one.tsv": "a\tb\na\tc\n",
+    "named.csv": "id,text\n1,good\n",
+    "wrong.conll": "a\tO\nb\n",
+    "bare.conll": "a\nb\n",
+    "one.conll": "a\tX\nb\tX\n",
+    "bare.jsonl": '{"tokens": ["a", "b"]}\n',
+    "few.jsonl": '{"tokens": ["a", "b"], "tags": ["O"]}\n',
+    "broken.jsonl": '{"tokens": ["a"\n',
+    "taken/file": "x",
 }
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_one_message_and_leaves_nothing(run, model, tmp_path, monkeypatch, mistake):
+@pytest.mark.parametrize(
+    ("task", "mistake"), [*(("classify", name) for name in MISTAKES), *(("tag", name) for name in TAG_MISTAKES)]
+)
+def test_a_mistake_is_one_message_and_leaves_nothing(run, model, tmp_path, monkeypatch, task, mistake):
     monkeypatch.chdir(tmp_path)
     write_texts(tmp_path / "good.tsv")
-    (tmp_path / "wrong.tsv").write_text("a\tb\nc\n", encoding="utf-8")
-    (tmp_path / "one.tsv").write_text("a\tb\na\tc\n", encoding="utf-8")
-    (tmp_path / "taken").mkdir()
-    (tmp_path / "taken" / "file").write_text("x")
-    options, message = MISTAKES[mistake]
+    write_sentences(tmp_path / "good.conll")
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    options, message = (MISTAKES if task == "classify" else TAG_MISTAKES)[mistake]
     place = model
     if options[0] == "--model-is":
         place, options = options[1], ()
-    usual = {"--train": "good.tsv", "-o": "out"}
+    usual = {"--train": "good.tsv" if task == "classify" else "good.conll", "-o": "out"}
     given = usual | dict(zip(options[::2], options[1::2], strict=True))
     before = sorted(file.name for file in tmp_path.iterdir())
-    result = run("fit", "classify", place, *(part for pair in given.items() for part in pair), *QUICK[:2])
+    parts = [part for pair in given.items() for part in pair if part is not None]
+    result = run("fit", task, place, *parts, *QUICK[:2])
     assert result.code == 1
     assert message in result.err and "Traceback" not in result.err
     assert sorted(file.name for file in tmp_path.iterdir()) == before
@@ -211,7 +340,7 @@ def test_mistakes_of_the_other_commands(run, classifier, another, model, tmp_pat
     assert "is no folder of a task" in run("predict", model, "-").err
     assert "this is another one" in run("predict", classifier, "-", "--model", another).err
     assert "known are auto" in run("predict", classifier, "-", "--to", "xml").err
-    assert "a table or as JSONL" in run("predict", classifier, "-", "--to", "conll").err
+    assert "a table, CSV or JSONL" in run("predict", classifier, "-", "--to", "conll").err
     assert "no variant 'x'" in run("compare", "classify", model, "--train", tmp_path / "a.tsv", "--variants", "x").err
     failed = run("predict", classifier, tmp_path / "nowhere.txt", "-o", tmp_path / "new.tsv")
     assert failed.code == 1 and "no such file" in failed.err and not (tmp_path / "new.tsv").exists()

@@ -138,6 +138,16 @@ def test_a_folder_that_exists_is_left_alone(model, tmp_path):
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["file"]
 
 
+def test_word_vectors_are_written_once(model, tmp_path):
+    task = Classifier(bilmo.load(model), vectors=GIVEN, **SMALL).fit(*texts(30))
+    (tmp_path / "run").mkdir()
+    written = folder.publish(task, tmp_path / "run", model=str(model), written={})
+    before = (tmp_path / "run" / "vectors.safetensors").stat().st_ino
+    assert folder.publish(task, tmp_path / "run", model=str(model), written=written) == written
+    assert (tmp_path / "run" / "vectors.safetensors").stat().st_ino == before
+    assert folder.load(tmp_path / "run").predict(["a cat"]) == task.predict(["a cat"])
+
+
 def test_the_picture_has_a_bar_a_layer():
     picture = ET.fromstring(drawn([LearnedMix("input", (0.25, 0.75), 1.5), LearnedMix("output", (0.5, 0.5), 1.0)]))
     bars = [float(bar.get("width")) for bar in picture.iter("{http://www.w3.org/2000/svg}rect")]

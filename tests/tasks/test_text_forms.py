@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import lzma
+import sys
 
 import pytest
 
 from bilmo.errors import TextError
 from bilmo.tasks import texts
 from bilmo.tasks.texts import Labelled
+from bilmo.text.files import STDIN
 
 EXAMPLES = [Labelled("The cat, sat", "pos"), Labelled('a "naïve" 漢字 🙂', "neg"), Labelled("", "pos")]
 
@@ -19,7 +22,13 @@ def as_csv(text):
     return '"' + text.replace('"', '""') + '"'
 
 
+def asked(path, form="auto", learned="", labels=("pos", "neg")):
+    """The texts to answer, for a task that learned these labels."""
+    return list(texts.unlabelled(texts.look_to_answer(path, form, labels.__contains__, learned)))
+
+
 WRITTEN = {
+    "header.tsv": "Label\tid\tText\n" + "".join(f"{e.label}\t7\t{e.text}\n" for e in EXAMPLES),
     "a.tsv": "".join(f"{e.label}\t{e.text}\n" for e in EXAMPLES),
     "tabs.txt": "\ufeff" + "\r\n".join(f"{e.label}\t{e.text}" for e in EXAMPLES),
     "spaces.txt": "\n\n".join(f"{e.label} {e.text}" for e in EXAMPLES),
@@ -38,9 +47,7 @@ def test_the_same_examples_in_every_form(tmp_path, name, pack):
     path = path if pack is None else path.with_name(name + {"gzip": ".gz", "lzma": ".xz"}[pack.__name__])
     path.write_bytes(data if pack is None else pack.compress(data))
     assert texts.read(path) == EXAMPLES
-    assert list(
-        texts.read_texts(path, "auto" if name.endswith((".tsv", ".csv", ".jsonl")) else texts.form_of(path))
-    ) == [e.text for e in EXAMPLES]
+    assert asked(path, learned=texts.look(path).form) == [e.text for e in EXAMPLES]
 
 
 def test_a_folder_a_class(tmp_path):
@@ -59,9 +66,35 @@ def test_tokens_and_numbers_in_jsonl(tmp_path):
 def test_texts_alone(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("one two\n\nthree\n", encoding="utf-8")
-    assert list(texts.read_texts(path)) == ["one two", "", "three"]
-    (tmp_path / "a.csv").write_text("text\none\n", encoding="utf-8")
-    assert list(texts.read_texts(tmp_path / "a.csv")) == ["one"]
+    assert asked(path) == ["one two", "", "three"]
+    for name, text in (("a.csv", 'id,text\n1,"one, two"\n'), ("b.csv", '"one, two"\n'), ("a.tsv", "text\none, two\n")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        assert asked(tmp_path / name) == ["one, two"]
+    (tmp_path / "b.tsv").write_text("one, two\nthree\tfour\n", encoding="utf-8")
+    assert asked(tmp_path / "b.tsv") == ["one, two", "three\tfour"]
+
+
+def test_labels_that_were_learned_tell_labelled_texts_from_texts_alone(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("pos\tgood\nneg\tbad\nnew\tunknown\n", encoding="utf-8")
+    assert asked(path) == ["good", "bad", "unknown"]
+    assert asked(path, labels=("x", "y")) == ["pos\tgood", "neg\tbad", "new\tunknown"]
+    assert asked(path, "tab", labels=("x", "y")) == ["good", "bad", "unknown"]
+    path.write_text("pos good\n\nneg bad\n", encoding="utf-8")
+    assert asked(path, learned="space") == ["good", "bad"]
+    assert asked(path, learned="tab") == ["pos good", "", "neg bad"]
+    (tmp_path / "a.csv").write_text("well, good\n", encoding="utf-8")
+    with pytest.raises(TextError, match="none of the labels"):
+        asked(tmp_path / "a.csv")
+    assert asked(tmp_path / "a.csv", "csv") == [" good"]
+
+
+def test_a_pipe_is_read_to_its_first_line_and_an_empty_one_has_no_texts(monkeypatch):
+    for given, found in (("pos\tgood\nneg\tbad\n", ["good", "bad"]), ("", []), ('{"text": "x"}\n', ["x"])):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+        assert asked(STDIN) == found
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"pos\tgood\nneg\tbad\n")))
+    assert texts.read(STDIN) == [Labelled("good", "pos"), Labelled("bad", "neg")]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +103,16 @@ def test_texts_alone(tmp_path):
         ("a.tsv", "pos\tgood\nneg bad\n", "line 2: has no tab"),
         ("a.tsv", "pos\tgood\n\n\tbad\n", "line 3: begins with a tab"),
         ("a.txt", "pos good\n bad\n", "line 2: begins with a space"),
-        ("a.csv", "pos,good\nneg,bad,very\n", "line 2: 3 columns; 2 are needed"),
+        ("a.csv", "pos,good\nneg,bad,very\n", "line 2: 3 columns (neg, bad, very); 2 are needed"),
+        ("a.csv", "id,mood,review\n1,pos,good\n", "line 1: 3 columns (id, mood, review); 2 are needed"),
+        ("a.csv", "id,text\n1,good\n", "its columns are id, text; needed are `label` and `text`"),
+        ("a.csv", "label,review\npos,good\n", "its columns are label, review; needed are `label` and `text`"),
+        ("a.tsv", "text\tmood\ngood\tpos\n", "its columns are text, mood; needed are `label` and `text`"),
+        ("a.tsv", "label\tid\ttext\npos\t1\n", "line 2: 2 columns; the first row names 3"),
+        ("a.csv", "mood,review\n" + "pos,good\nneg,bad\n" * 15, "(mood, review) looks like names of columns"),
+        ("a.tsv", "mood\treview\n" + "pos\tgood\nneg\tbad\n" * 15, "(mood, review) looks like names of columns"),
+        ("a.csv", "".join(f"text {k},pos\n" for k in range(50)), "50 different labels for 50 examples"),
+        ("a.jsonl", '{"label": "a", "text": "b"}\n{"text": "b"}\n', 'line 2: has no "label"'),
         ("a.csv", 'label,text\npos,"a\nb"\n,bad\n', "line 4: the label is empty"),
         ("a.jsonl", '{"label": "a", "text": "b"}\n{"label": "a"\n', "line 2: is not JSON"),
         ("a.jsonl", "[1]\n", "line 1: is '[1]'; each line must be a JSON object"),
@@ -101,3 +143,5 @@ def test_other_mistakes_are_told(tmp_path):
         texts.read(tmp_path / "a.txt", "xml")
     with pytest.raises(TextError, match="no labels"):
         texts.read(tmp_path / "a.txt", "lines")
+    with pytest.raises(TextError, match="is no folder"):
+        texts.read(tmp_path / "a.txt", "folder")

@@ -31,7 +31,7 @@ class Where(StrEnum):
 
 FORMS = (
     "How the files look, where bilmo should not find out: tab (label<TAB>text), space (label text), csv, jsonl, "
-    "folder (a folder a class); conll, conllu, jsonl."
+    "folder (a folder a class); conll, conllu, jsonl; for predict also lines (texts or sentences alone)."
 )
 Name = Annotated[TaskName, typer.Argument(help="`classify`: a label a text. `tag`: a tag a token.")]
 Model = Annotated[Path, typer.Argument(help="A model of any layout.")]
@@ -109,7 +109,7 @@ def fit(
     keeps the best so far.
     """
     from bilmo.cli import learning
-    from bilmo.tasks import run
+    from bilmo.tasks import examples, run
 
     given = {
         "at": elmo.value,
@@ -132,11 +132,12 @@ def fit(
         "seed": seed,
     }
     made = make(task, model, vectors, cache, given)
-    examples = [read(task, path, form, column) if path else None for path in (train, dev, test)]
-    assert examples[0] is not None
-    names = {"model": str(model), "vectors": vectors or ""}
+    source = examples.look(task.value, train, form=form)
+    made.form_ = source.form
+    learned = examples.taken(task.value, source, column=column)
+    judged, tested = (read(task, path, form, column) if path else None for path in (dev, test))
     try:
-        end = learning.watch(run.fit(made, output, examples[0], examples[1], **names))
+        end = learning.watch(run.fit(made, output, learned, judged, model=str(model)))
     except KeyboardInterrupt:
         if (output / "config.json").exists():
             print(f"bilmo: the best so far is in {output}; the same command goes on from here", file=sys.stderr)
@@ -144,10 +145,10 @@ def fit(
     if end is not None:
         print(f"{output}: {end.why}; epoch {end.epoch} was the best on dev, {end.value:.4f}")
     learning.mixes(made.mixes_)
-    if examples[2] is not None:
+    if tested is not None:
         print()
-        tell_unseen(made, examples[2][1])
-        learning.score(made.measure(examples[2][1], made.predict(examples[2][0])))
+        tell_unseen(made, tested[1])
+        learning.score(made.measure(tested[1], made.predict(tested[0])))
 
 
 def make(task: TaskName, model: Path, vectors: str | None, cache: Path | None, settings: dict[str, Any]) -> Task:
@@ -155,10 +156,11 @@ def make(task: TaskName, model: Path, vectors: str | None, cache: Path | None, s
     from bilmo.embed.load import load
     from bilmo.tasks.folder import TASKS
     from bilmo.tasks.settings import settings_of
+    from bilmo.tasks.words import loaded
 
     checked = settings_of(settings)
     elmo = load(model) if checked.at != "none" else None
-    return TASKS[task.value](elmo, vectors=vectors, cache=cache, **settings)
+    return TASKS[task.value](elmo, vectors=loaded(vectors) if vectors else None, cache=cache, **settings)
 
 
 def read(task: TaskName, path: Path, form: str, column: str) -> tuple[Any, Any]:

@@ -27,28 +27,36 @@ Moved = Annotated[Path | None, typer.Option(help="Where the biLM is now, if not 
 def predict(
     saved: Saved,
     input: Annotated[
-        Path, typer.Argument(help="Texts or sentences, a line each; CSV, JSONL, CoNLL; - for standard input.")
+        Path,
+        typer.Argument(help="Texts or sentences, a line each, or any form that `fit` reads; - for standard input."),
     ],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The file to write; else standard output.")
     ] = None,
     to: Annotated[
         str,
-        typer.Option(help="jsonl, conll or table (with tabs); else by the name of the file, or what the task likes."),
+        typer.Option(help="jsonl, conll, csv or table (with tabs); else by the file's name, or what the task likes."),
     ] = "auto",
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Also how likely the answers are.")] = False,
     model: Moved = None,
     form: Form = "auto",
 ) -> None:
-    """Label texts, or tag sentences, with a saved task; labels that stand in the input are not looked at."""
+    """Label texts, or tag sentences, with a saved task; labels that stand in the input are not looked at.
+
+    How the input looks is found out by its name and first lines, and told: of lines that begin with a label that was
+    learned and a tab, the text is what follows; `label text` is looked for only where `fit` read that; CSV and TSV may
+    have one column of texts, or name theirs in a first row. Sentences for a tagger are split as `fit --lang` said.
+    """
     from bilmo.cli import show
     from bilmo.store.beside import new_file
     from bilmo.tasks import examples
     from bilmo.tasks.folder import load
+    from bilmo.text.files import STDIN
 
     task = load(saved, elmo=model)
     shape = examples.shape_of(task.name, output, to)
-    questions = examples.read_questions(task.name, input, form=form)
+    how, questions = examples.questions(task, input, form=form)
+    show.notes([f"{'standard input' if input == STDIN else input} was read as {how} (--form overrules it)"])
     count = 0
     with ExitStack() as stack:
         file: TextIO = sys.stdout
@@ -71,5 +79,7 @@ def _groups(
 ) -> Iterator[tuple[int, Iterator[str]]]:
     from bilmo.tasks.examples import answered
 
+    number = 1
     while some := list(islice(questions, AT_ONCE)):
-        yield len(some), answered(task, some, shape, probabilities=probabilities)
+        yield len(some), answered(task, some, shape, probabilities=probabilities, number=number)
+        number += len(some)

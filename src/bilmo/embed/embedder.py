@@ -72,7 +72,7 @@ class Embedder:
         self.config = bundle.config
         self.start = start
         self.precision = precision
-        self.split = splitting(split, bundle.vocab)
+        self.split, self._way = splitting(split, bundle.vocab), split
         self._batch_tokens = batch_tokens
         self._indexer = bundle.indexer()
         self._network = bundle.network()
@@ -84,6 +84,15 @@ class Embedder:
             words, vectors = known
             distinct = {self._indexer.key(word): row for row, word in enumerate(words)}  # the last of equal words
             self._words.know(list(distinct), torch.from_numpy(vectors[list(distinct.values())]))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What it is made from: weights that were packed are for this machine, and are packed anew on another."""
+        made = {"bundle": self.bundle, "start": self.start, "split": self._way, "precision": self.precision}
+        return {"made": made | {"batch_tokens": self._batch_tokens}, "known": self._words.known()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Embedder.__init__(self, **state["made"])
+        self._words.know(*state["known"])
 
     def layers(self, sentences: Iterable[Sentence]) -> list[Vectors]:
         """For each sentence (L+1, tokens, 2D): layer 0 is the word alone, the others see its context.

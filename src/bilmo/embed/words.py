@@ -41,6 +41,10 @@ class WordCache:
         self._rows = {key: row for row, key in enumerate(keys)}
         self._known = len(vectors)
 
+    def known(self) -> tuple[list[Key], Tensor]:
+        """The words that are never forgotten, and their vectors."""
+        return list(self._rows)[: self._known], self._table[: self._known]
+
     def vectors(self, keys: Sequence[Key]) -> Tensor:
         """(U, D) of distinct words."""
         missing = [key for key in keys if key not in self._rows]

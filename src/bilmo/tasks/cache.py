@@ -14,11 +14,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from bilmo.embed.embedder import Embedder
@@ -60,6 +61,10 @@ class LayerStore:
         self._folder = folder or default_folder()
         self._kept: dict[tuple[str, ...], Half] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the layers, which are found again on disk or computed."""
+        return self.__dict__ | {"_kept": {}}
+
     @property
     def shape(self) -> tuple[int, int]:
         """(L+1, W) of a token."""
@@ -93,28 +98,37 @@ class LayerStore:
             with FileLock(path.with_suffix(".lock")):
                 values = _opened(path, (tokens, depth, width))
                 if values is None:
+                    _clear(self._folder, path)
                     _make_room(self._folder, tokens * depth * width * 2)
-                    yield from self._write(path, distinct, tokens)
-                    values = _opened(path, (tokens, depth, width))
-        except OSError as error:
-            raise OutputError(f"{self._folder}: layers cannot be kept there ({error.strerror or error})") from None
-        assert values is not None
+                    values = yield from self._write(path, distinct, tokens)
+        except (OSError, OutputError) as error:
+            cause = error.__cause__ or error  # what `new_file` made of it names a file that nobody knows
+            raise OutputError(
+                f"{self._folder}: layers cannot be kept there ({getattr(cause, 'strerror', None) or cause}). "
+                "Name a place that has room with --cache, cache= in Python, or BILMO_CACHE."
+            ) from None
         at = 0
         for sentence in distinct:
             self._kept[sentence] = values[at : at + len(sentence)]
             at += len(sentence)
 
-    def _write(self, path: Path, sentences: list[tuple[str, ...]], tokens: int) -> Iterator[tuple[int, int]]:
+    def _write(
+        self, path: Path, sentences: list[tuple[str, ...]], tokens: int
+    ) -> Generator[tuple[int, int], None, Half]:
+        """Compute and write; returns what was written."""
         with new_file(path) as partial:
-            values = np.lib.format.open_memmap(partial, mode="w+", dtype=np.float16, shape=(tokens, *self.shape))
-            at = done = 0
-            for some in _groups(sentences):
-                for one in self._compute(some):
-                    values[at : at + len(one)] = one
-                    at += len(one)
-                done += len(some)
-                yield done, len(sentences)
-            values.flush()
+            # Plain writes: a full disk is an error there, and the end of the process in mapped memory.
+            with partial.open("wb") as file:
+                header = {"descr": "<f2", "fortran_order": False, "shape": (tokens, *self.shape)}
+                np.lib.format.write_array_header_1_0(file, header)
+                done = 0
+                for some in _groups(sentences):
+                    for one in self._compute(some):
+                        file.write(one.astype("<f2", copy=False).tobytes())
+                    done += len(some)
+                    yield done, len(sentences)
+            # Mapped before it has its name: another run may remove it as soon as it has.
+            return np.asarray(np.load(partial, mmap_mode="r"))
 
 
 def _groups(sentences: list[tuple[str, ...]]) -> Iterator[list[tuple[str, ...]]]:
@@ -140,6 +154,20 @@ def _opened(path: Path, shape: tuple[int, ...]) -> Half | None:
     return np.asarray(values) if values.shape == shape and values.dtype == np.float16 else None
 
 
+def _clear(folder: Path, path: Path) -> None:
+    """Remove what runs left that were killed while they wrote; one that still writes holds the lock of its file."""
+    for left in folder.glob(".*.partial"):
+        target = folder / left.name[1:].partition(".npy.")[0]
+        try:
+            if target.name == path.stem:  # whose lock this run holds
+                left.unlink(missing_ok=True)
+                continue
+            with FileLock(target.with_suffix(".lock"), timeout=0):
+                left.unlink(missing_ok=True)
+        except Timeout:
+            continue
+
+
 def _make_room(folder: Path, needed: int) -> None:
     """Remove what was not used for longest, until the rest and the new file are within the bound."""
     most = _most_bytes()
@@ -149,13 +177,15 @@ def _make_room(folder: Path, needed: int) -> None:
             "Set BILMO_CACHE_GB to more, or use fewer examples."
         )
     kept = []
-    for file in folder.glob("*.npy"):
+    for file in (*folder.glob("*.npy"), *folder.glob(".*.partial")):
         try:
             kept.append((file.stat().st_mtime, file.stat().st_size, file))
         except FileNotFoundError:  # another run was faster
             continue
     total = sum(size for _, size, _ in kept)
     for _, size, file in sorted(kept):
+        if file.suffix == ".partial":  # it counts, but somebody is writing it
+            continue
         if total + needed <= most:
             break
         try:

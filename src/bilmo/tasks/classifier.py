@@ -17,13 +17,17 @@ from torch import Tensor, nn
 
 from bilmo.errors import TextError
 from bilmo.ids.batch import Sentence, listed
+from bilmo.tasks import splitting
 from bilmo.tasks.feed import Text, TextBatch
 from bilmo.tasks.heads import TextHead
 from bilmo.tasks.inputs import WayIn
 from bilmo.tasks.measure import Score, by_label
 from bilmo.tasks.settings import Settings
 from bilmo.tasks.task import Task
-from bilmo.text.split import detect, splitter
+from bilmo.text.split import splitter
+
+LABELS = (str, int, bool)
+"""What a label may be."""
 
 
 class Classifier(Task):
@@ -31,23 +35,36 @@ class Classifier(Task):
 
     >>> Classifier(elmo, vectors="glove.txt").fit(texts, labels).predict(texts)        # doctest: +SKIP
 
-    A text is a string, which is split into sentences and words, or a list of words.
+    A text is a string, which is split into sentences and words, or a list of words. Labels are strings, whole numbers
+    or truth values, and are answered as what they are.
     """
 
     name = "classify"
-    labels_: list[str]
+    kind = "classifier"
+    labels_: list[Any]
     lang_: str
     """How strings are split."""
 
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, as scikit-learn asks for them."""
+        return np.array(self.labels_)
+
+    def _checked(self, raw: Sequence[Any], answers: Sequence[Any], *, learned: bool) -> list[Any]:
+        labels = [answer.item() if isinstance(answer, np.generic) else answer for answer in answers]
+        kind = type(self.labels_[0] if learned else labels[0])
+        wrong = next((label for label in labels if type(label) is not kind or kind not in LABELS), None)
+        if wrong is not None:
+            needed = f"like those learned, {kind.__name__}" if learned else "all strings, whole numbers or truth values"
+            raise TextError(f"a label is {wrong!r} ({type(wrong).__name__}); labels must be {needed}")
+        return labels
+
     def _learn_forms(self, raw: Sequence[Any], answers: Sequence[Any], settings: Settings) -> list[str]:
         strings = [text for text in raw if isinstance(text, str)]
-        self.lang_ = settings.lang
-        if settings.lang == "auto":
-            self.lang_ = detect(line for text in strings for line in text.split("\n")) if strings else "spaces"
-        splitter(self.lang_)  # must be known
-        wrong = next((answer for answer in answers if not isinstance(answer, str)), None)
-        if wrong is not None:
-            raise TextError(f"a label is {wrong!r} ({type(wrong).__name__}); labels are strings")
+        rows = (line for text in strings for line in text.split("\n"))
+        self.lang_ = splitting.chosen(settings.lang, rows, splitting.of_model(self.elmo))
+        if settings.lang == "auto" and not strings:  # it learns from words, so words are what it expects
+            self.lang_ = "spaces"
         self.labels_ = sorted(set(answers))
         if len(self.labels_) < 2:
             raise TextError(f"every example has the label {self.labels_[0]!r}; there is nothing to learn")
@@ -66,10 +83,10 @@ class Classifier(Task):
         return found
 
     def _counted(self, answers: Sequence[Any]) -> dict[str, int]:
-        return dict(sorted(Counter(answers).items()))
+        return dict(sorted(Counter(map(str, answers)).items()))
 
     def _known(self) -> set[str]:
-        return set(self.labels_)
+        return set(map(str, self.labels_))
 
     def _head(self, way_in: WayIn, settings: Settings) -> nn.Module:
         return TextHead(way_in, len(self.labels_), settings)
@@ -82,7 +99,7 @@ class Classifier(Task):
         numbers = {label: k for k, label in enumerate(self.labels_)}
         return F.cross_entropy(self._scores(batch), torch.tensor([numbers[answer] for answer in answers]))
 
-    def _answer(self, batch: TextBatch) -> list[str]:
+    def _answer(self, batch: TextBatch) -> list[Any]:
         return [self.labels_[k] for k in self._scores(batch).argmax(dim=1).tolist()]
 
     def _likely(self, batch: TextBatch) -> list[list[float]]:
@@ -95,7 +112,7 @@ class Classifier(Task):
 
     def measure(self, true: Sequence[Any], answers: Sequence[Any]) -> Score:
         """Accuracy; precision, recall and F1 by label; a confusion table."""
-        return by_label(true, answers)
+        return by_label(list(map(str, true)), list(map(str, answers)))
 
     def facts(self) -> dict[str, Any]:
         """Labels, and how text is split."""

@@ -1,21 +1,24 @@
 """Sentences with a tag a token from files: CoNLL columns, CoNLL-U, JSONL; or sentences alone.
 
+A file is looked into and read in one go, for it may come through a pipe.
+
 Knows: the forms. Blind to: what tags mean.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Literal, get_args
 
 from bilmo.errors import TextError
-from bilmo.tasks.texts import ending, is_tokens, json_object
-from bilmo.text.files import STDIN, lines
+from bilmo.tasks.texts import Source, ending, is_tokens, json_object, known_form, peeked
 
 TagForm = Literal["conll", "conllu", "jsonl", "lines"]
+NAMED = {".conllu": "conllu", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+NAMED |= {".conll": "conll", ".bio": "conll", ".iob": "conll", ".iob2": "conll"}
 UD = {"upos": 3, "xpos": 4}
 """Columns of CoNLL-U that can be learned, by name."""
 NUMBERS = frozenset("0123456789")
@@ -29,70 +32,82 @@ class Tagged:
     tags: list[str]
 
 
+def look(path: Path, form: str = "auto") -> Source:
+    """The form of tagged sentences: the one that is asked for, or by the name of the file, or by its first lines."""
+    asked = known_form(form, get_args(TagForm))
+    first, rows = peeked(path)
+    return Source(path, asked or _form(path, first) or "conll", rows)
+
+
+def look_to_answer(path: Path, form: str, is_tag: Callable[[str], bool], column: str) -> Source:
+    """The form of sentences to tag, which may have tags beside them.
+
+    Between spaces, columns look like sentences; tags that were learned, one in every line, give them away.
+    """
+    asked = known_form(form, get_args(TagForm))
+    first, rows = peeked(path)
+    found = _form(path, first)
+    if found is None:
+        cut = [row.split() for row in first if row.strip() and not row.startswith("-DOCSTART-")]
+        place = int(column) - 1 if column.isdecimal() else -1
+        wide = cut and len(cut[0]) > max(1, place) and all(len(cells) == len(cut[0]) for cells in cut)
+        found = "conll" if wide and all(is_tag(cells[place]) for cells in cut) else "lines"
+    return Source(path, asked or found, rows)
+
+
+def _form(path: Path, first: list[str]) -> str | None:
+    """By the name of a file or its first lines; None for what may be columns between spaces."""
+    if ending(path) in NAMED:
+        return NAMED[ending(path)]
+    row = next((row for row in first if row.strip() and not row.startswith("#")), "")
+    if row.lstrip().startswith("{"):
+        return "jsonl"
+    cells = row.split("\t")
+    if len(cells) == 10 and cells[0][:1] in NUMBERS:
+        return "conllu"
+    return "conll" if len(cells) > 1 else None
+
+
 def read(path: Path, form: str = "auto", column: str = "") -> list[Tagged]:
+    """Sentences and their tags; `column` as in `tagged`."""
+    return tagged(look(path, form), column)
+
+
+def tagged(source: Source, column: str = "") -> list[Tagged]:
     """Sentences and their tags.
 
     column: upos or xpos for CoNLL-U (upos where nothing is said); for other columns the number of the one with the
         tags, counted from 1, or the last.
     """
-    chosen = _known(form) or form_of(path)
-    if chosen == "lines":
-        raise TextError(f"{path}: sentences alone, a line each, have no tags to learn from or to compare with")
-    found = [Tagged(tokens, tags) for tokens, tags in _entries(path, chosen, lines(path), column) if tags is not None]
+    if source.form == "lines":
+        raise TextError(f"{source.path}: sentences alone, a line each, have no tags to learn from or to compare with")
+    found = [Tagged(tokens, tags) for tokens, tags in _entries(source, column, tagged=True) if tags is not None]
     if not found:
-        raise TextError(f"{path}: holds no tagged sentences")
+        raise TextError(f"{source.path}: holds no tagged sentences")
     return found
 
 
-def read_sentences(path: Path, form: str = "auto") -> Iterator[list[str]]:
+SHAPES = {
+    "conll": "columns, the token first",
+    "conllu": "CoNLL-U",
+    "jsonl": "JSON lines",
+    "lines": "sentences alone, a line each",
+}
+
+
+def untagged(source: Source) -> Iterator[list[str]]:
     """Sentences to tag, one after the other; tags that stand beside them are not looked at."""
-    rows: Iterator[str] = iter(lines(path))
-    chosen = _known(form)
-    if chosen is None and path == STDIN:
-        first = next(rows, "")
-        chosen = "jsonl" if first.lstrip().startswith("{") else "conll" if "\t" in first else "lines"
-        rows = chain([first], rows)
-    for tokens, _ in _entries(path, chosen or form_of(path, unlabelled=True), rows, "", tagged=False):
-        yield tokens
-
-
-def _known(form: str) -> TagForm | None:
-    if form == "auto":
-        return None
-    for known in get_args(TagForm):
-        if form == known:
-            return known  # type: ignore[no-any-return]
-    raise TextError(f"form is {form!r}; known are auto, {', '.join(get_args(TagForm))}")
-
-
-def form_of(path: Path, *, unlabelled: bool = False) -> TagForm:
-    """The form of a file by its name, or else by its first lines."""
-    named: dict[str, TagForm] = {".conllu": "conllu", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
-    named |= {".conll": "conll", ".bio": "conll", ".iob": "conll", ".iob2": "conll"}
-    suffix = ending(path)
-    if suffix in named:
-        return named[suffix]
-    for row in lines(path):
-        if not row.strip() or row.startswith("#"):
-            continue
-        if row.lstrip().startswith("{"):
-            return "jsonl"
-        columns = row.split("\t")
-        if len(columns) == 10 and columns[0][:1] in NUMBERS:
-            return "conllu"
-        return "conll" if not unlabelled or len(columns) > 1 else "lines"
-    return "conll"
+    return (tokens for tokens, _ in _entries(source, "", tagged=False))
 
 
 Entry = tuple[list[str], list[str] | None]
 
 
-def _entries(path: Path, form: TagForm, rows: Iterable[str], column: str, *, tagged: bool = True) -> Iterator[Entry]:
-    if form == "jsonl":
-        return _jsonl(path, rows)
-    if form == "lines":
-        return ((row.split(), None) for row in rows)
-    if form == "conllu":
+def _entries(source: Source, column: str, *, tagged: bool) -> Iterator[Entry]:
+    path, rows = source.path, source.rows
+    if source.form == "jsonl":
+        return _jsonl(path, rows, tagged=tagged)
+    if source.form == "conllu":
         if column and column not in UD:
             raise TextError(f"column is {column!r}; of CoNLL-U, {' and '.join(UD)} can be learned")
         return _columns(path, _conllu(path, rows, UD[column or "upos"]))
@@ -159,7 +174,7 @@ def _conllu(path: Path, rows: Iterable[str], place: int) -> Iterator[tuple[str, 
                 yield columns[1], columns[place]
 
 
-def _jsonl(path: Path, rows: Iterable[str]) -> Iterator[Entry]:
+def _jsonl(path: Path, rows: Iterable[str], *, tagged: bool) -> Iterator[Entry]:
     for number, row in enumerate(rows, start=1):
         if not row.strip():
             continue
@@ -167,6 +182,8 @@ def _jsonl(path: Path, rows: Iterable[str]) -> Iterator[Entry]:
         tokens, tags = entry.get("tokens"), entry.get("tags")
         if not is_tokens(tokens):
             raise TextError(f'{path}, line {number}: needed is "tokens", a list of strings')
+        if tagged and tags is None:
+            raise TextError(f'{path}, line {number}: has no "tags", to learn from or to compare with')
         if tags is not None and (not is_tokens(tags) or len(tags) != len(tokens)):
             raise TextError(f'{path}, line {number}: needed is "tags", a string for each of {len(tokens)} tokens')
         yield tokens, tags

@@ -5,69 +5,104 @@ Knows: the forms of each task. Blind to: networks, the command line.
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from bilmo.errors import ConfigError
 from bilmo.tasks import columns, texts
 from bilmo.tasks.classifier import Classifier
 from bilmo.tasks.tagger import Tagger
 from bilmo.tasks.task import Task
+from bilmo.tasks.texts import Source
+from bilmo.text.split import SAMPLE, splitter
 
 Examples = tuple[Sequence[Any], Sequence[Any]]
 """Texts and answers."""
-Shape = Literal["table", "conll", "jsonl"]
+Shape = Literal["table", "csv", "conll", "jsonl"]
+"""How answers are written; a table has tabs between its columns."""
 
 
-def read(task: str, path: Path, *, form: str = "auto", column: str = "") -> Examples:
+def look(task: str, path: Path, *, form: str = "auto") -> Source:
+    """Find out the form of examples."""
+    return columns.look(path, form) if task == Tagger.name else texts.look(path, form)
+
+
+def taken(task: str, source: Source, *, column: str = "") -> Examples:
     """Examples to learn from, or to compare with."""
     if task == Tagger.name:
-        tagged = columns.read(path, form, column)
+        tagged = columns.tagged(source, column)
         return [example.tokens for example in tagged], [example.tags for example in tagged]
-    labelled = texts.read(path, form)
+    labelled = texts.labelled(source)
     return [example.text for example in labelled], [example.label for example in labelled]
 
 
-def read_questions(task: str, path: Path, *, form: str = "auto") -> Iterator[Any]:
-    """Texts or sentences to answer, one after the other."""
-    return columns.read_sentences(path, form) if task == Tagger.name else texts.read_texts(path, form)
+def read(task: str, path: Path, *, form: str = "auto", column: str = "") -> Examples:
+    """Examples from a file."""
+    return taken(task, look(task, path, form=form), column=column)
+
+
+def questions(task: Task, path: Path, *, form: str = "auto") -> tuple[str, Iterator[Any]]:
+    """How a file was read, in words; and its texts or sentences to answer, one after the other.
+
+    They may have labels or tags beside them, in any form that `read` knows; those are not looked at.
+    """
+    if isinstance(task, Tagger):
+        source = columns.look_to_answer(path, form, lambda tag: not task.unseen([[tag]]), task.used_.column)
+        if source.form != "lines":
+            return columns.SHAPES[source.form], columns.untagged(source)
+        rows = iter(source.rows)
+        first = list(islice(rows, SAMPLE))
+        way = task.way(first)
+        split = splitter(way)
+        # A line without words is an answer too, so that answers can be told apart by their number.
+        sentences = (sentence for row in chain(first, rows) for sentence in split(row) or [[]])
+        return f"{columns.SHAPES['lines']}, split as {way}", sentences
+    source = texts.look_to_answer(path, form, lambda label: not task.unseen([label]), task.form_)
+    return texts.SHAPES[source.form], texts.unlabelled(source)
 
 
 def shape_of(task: str, output: Path | None, wanted: str) -> Shape:
     """How answers are written: as asked for, by the name of the file, or as the task likes it best."""
-    named: dict[str, Shape] = {".jsonl": "jsonl", ".tsv": "table", ".conll": "conll"}
+    named: dict[str, Shape] = {".jsonl": "jsonl", ".tsv": "table", ".csv": "csv", ".conll": "conll"}
     usual: Shape = "conll" if task == Tagger.name else "table"
     shape = usual
     if wanted != "auto":
-        known = {"table", "conll", "jsonl"}
+        known: dict[str, Shape] = {name: name for name in get_args(Shape)}
         if wanted not in known:
-            raise ConfigError(f"--to is {wanted!r}; known are auto, {', '.join(sorted(known))}")
-        shape = next(name for name in named.values() if name == wanted)
+            raise ConfigError(f"--to is {wanted!r}; known are auto, {', '.join(known)}")
+        shape = known[wanted]
     elif output is not None:
         shape = named.get(output.suffix.lower(), usual)
     if shape == "conll" and task != Tagger.name:
-        raise ConfigError("CoNLL columns hold a tag a token; labels of texts are written as a table or as JSONL")
+        raise ConfigError("CoNLL columns hold a tag a token; labels of texts are written as a table, CSV or JSONL")
     return shape
 
 
-def answered(task: Task, questions: Sequence[Any], shape: Shape, *, probabilities: bool) -> Iterator[str]:
-    """Lines with the answers to some questions."""
+def answered(
+    task: Task, questions: Sequence[Any], shape: Shape, *, probabilities: bool, number: int = 1
+) -> Iterator[str]:
+    """Lines with the answers to some questions, of which the first has this number."""
     if isinstance(task, Tagger):
-        return _tagged(task, questions, shape, probabilities=probabilities)
+        return _tagged(task, questions, shape, probabilities=probabilities, number=number)
     assert isinstance(task, Classifier)
     return _classified(task, questions, shape, probabilities=probabilities)
 
 
 def heading(task: Task, shape: Shape, *, probabilities: bool) -> str | None:
-    """The first line of a table that needs one."""
-    if shape != "table":
+    """The first line of a table that needs one: `label<TAB>text` is read without."""
+    if shape not in ("table", "csv"):
         return None
     if isinstance(task, Tagger):
-        return "\t".join(["sentence", "token", "tag", *(["probability"] if probabilities else [])])
+        return _line(["sentence", "token", "tag", *(["probability"] if probabilities else [])], shape)
     assert isinstance(task, Classifier)
-    return "\t".join(["label", *task.labels_, "text"]) if probabilities else None
+    if shape == "table" and not probabilities:
+        return None
+    return _line(["label", *(task.labels_ if probabilities else []), "text"], shape)
 
 
 def _classified(task: Classifier, questions: Sequence[Any], shape: Shape, *, probabilities: bool) -> Iterator[str]:
@@ -81,12 +116,13 @@ def _classified(task: Classifier, questions: Sequence[Any], shape: Shape, *, pro
             yield json.dumps(entry, ensure_ascii=False)
         else:
             shown = [f"{p:.4f}" for p in row] if probabilities else []
-            yield "\t".join([label, *shown, _on_a_line(text if isinstance(text, str) else " ".join(text))])
+            yield _line([label, *shown, text if isinstance(text, str) else " ".join(text)], shape)
 
 
-def _tagged(task: Tagger, questions: Sequence[Any], shape: Shape, *, probabilities: bool) -> Iterator[str]:
+def _tagged(task: Tagger, questions: Sequence[Any], shape: Shape, *, probabilities: bool, number: int) -> Iterator[str]:
     certain = task.certainty(questions) if probabilities else [[0.0] * len(tokens) for tokens in questions]
-    for tokens, tags, likely in zip(questions, task.predict(questions), certain, strict=True):
+    answers = zip(questions, task.predict(questions), certain, strict=True)
+    for sentence, (tokens, tags, likely) in enumerate(answers, start=number):
         if shape == "jsonl":
             entry: dict[str, Any] = {"tokens": list(tokens), "tags": tags}
             if probabilities:
@@ -94,9 +130,16 @@ def _tagged(task: Tagger, questions: Sequence[Any], shape: Shape, *, probabiliti
             yield json.dumps(entry, ensure_ascii=False)
             continue
         for token, tag, p in zip(tokens, tags, likely, strict=True):
-            yield "\t".join([_on_a_line(token), tag, *([f"{p:.4f}"] if probabilities else [])])
-        yield ""
+            counted = [] if shape == "conll" else [str(sentence)]
+            yield _line([*counted, token, tag, *([f"{p:.4f}"] if probabilities else [])], shape)
+        if shape == "conll":
+            yield ""
 
 
-def _on_a_line(text: str) -> str:
-    return text.replace("\t", " ").replace("\r", " ").replace("\n", " ")
+def _line(cells: Sequence[Any], shape: Shape) -> str:
+    """Columns as CSV, which can hold anything; or with tabs between them, which can hold no tabs and no line ends."""
+    if shape == "csv":
+        written = io.StringIO()
+        csv.writer(written, lineterminator="").writerow(cells)
+        return written.getvalue()
+    return "\t".join(str(cell).replace("\t", " ").replace("\r", " ").replace("\n", " ") for cell in cells)

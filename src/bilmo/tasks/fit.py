@@ -41,8 +41,6 @@ class Progress:
     best: float | None = None
     """The dev set's measure at its best."""
     best_epoch: int = 0
-    finished: str = ""
-    """Why, when it is."""
 
 
 class Fitting:
@@ -71,8 +69,8 @@ class Fitting:
 
     def events(self) -> Iterator[Step | Epoch | Finished]:
         """Learn to the end, telling each step; the network is then at its best epoch."""
-        progress, settings = self.progress, self.settings
-        while not progress.finished:
+        progress = self.progress
+        while not self._over():
             started = time.monotonic()
             loss = yield from self._epoch()
             self.network.eval()
@@ -82,16 +80,19 @@ class Fitting:
             if best:
                 progress.best, progress.best_epoch = value, progress.epoch
                 self._best = {name: value.clone() for name, value in learned_state(self.network).items()}
-            # A task that has found nothing at all yet is given time: its first epochs are all equally bad.
-            if progress.best and progress.epoch - progress.best_epoch >= settings.patience:
-                progress.finished = f"no better in {settings.patience} epochs"
-            elif progress.epoch >= settings.epochs:
-                progress.finished = "all epochs are done"
             if self._checkpoint is not None:
                 self._save(self._checkpoint)
             yield Epoch(progress.epoch, loss, value, best, time.monotonic() - started)
         self.use_best()
-        yield Finished(progress.finished, progress.best_epoch, progress.best or 0.0)
+        yield Finished(self._over(), progress.best_epoch, progress.best or 0.0)
+
+    def _over(self) -> str:
+        """Why the run has come to its end; empty while it has not. A longer one may be asked for later."""
+        progress, settings = self.progress, self.settings
+        # A task that has found nothing at all yet is given time: its first epochs are all equally bad.
+        if progress.best and progress.epoch - progress.best_epoch >= settings.patience:
+            return f"no better in {settings.patience} epochs"
+        return "all epochs are done" if progress.epoch >= settings.epochs else ""
 
     def _epoch(self) -> Generator[Step, None, float]:
         self.network.train()

@@ -90,6 +90,8 @@ class TaskFile:
     words: WordFacts | None
     sha256: dict[str, str]
     """Of each file of weights, so that a damaged one is never used."""
+    form: str = ""
+    """Of the file that its examples came from; empty where they came from none."""
 
 
 def save(task: Task, folder: str | PathLike[str], *, model: str = "") -> None:
@@ -98,14 +100,17 @@ def save(task: Task, folder: str | PathLike[str], *, model: str = "") -> None:
     model: where the biLM is, to be found again when the task is loaded.
     """
     with new_folder(Path(folder)) as partial:
-        _fill(task, partial, model)
+        _fill(task, partial, model, {})
 
 
-def publish(task: Task, folder: Path, *, model: str = "") -> None:
-    """Save a task into a folder that exists, in place of the one it may hold; config.json comes last."""
+def publish(task: Task, folder: Path, *, model: str = "", written: dict[str, str]) -> dict[str, str]:
+    """Save a task into a folder that exists, in place of the one it may hold; config.json comes last.
+
+    written: what the call before returned, {} at first. Given word vectors, which never change, are written once.
+    """
     try:
         with tempfile.TemporaryDirectory(prefix=".", suffix=".partial", dir=folder) as name:
-            _fill(task, Path(name), model)
+            hashes = _fill(task, Path(name), model, written)
             if (Path(name) / BILM).exists():
                 shutil.rmtree(folder / BILM, ignore_errors=True)
             for file in (BILM, WORDS, VECTORS, PICTURE, CARD, WEIGHTS, CONFIG):
@@ -113,9 +118,11 @@ def publish(task: Task, folder: Path, *, model: str = "") -> None:
                     (Path(name) / file).replace(folder / file)
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written ({error.strerror or error})") from None
+    return hashes
 
 
-def _fill(task: Task, partial: Path, model: str) -> None:
+def _fill(task: Task, partial: Path, model: str, written: dict[str, str]) -> dict[str, str]:
+    """All files of a task but the word vectors that were `written` before; returns the hashes of them all."""
     settings, words = task.used_, task.words_
     bilm: BilmFacts | None = None
     if task.feed_.tuned is not None:
@@ -133,14 +140,18 @@ def _fill(task: Task, partial: Path, model: str) -> None:
     if words is not None:
         given = words.values is not None
         facts = WordFacts(rows=len(words.vocab), width=words.width, lower=words.lower, given=given)
-        _text(partial / WORDS, "".join(f"{word}\n" for word in words.vocab.words))
-        if words.values is not None:
-            hashes[VECTORS] = _write({"vectors": torch.from_numpy(words.values)}, partial / VECTORS)
+        if VECTORS in written:
+            hashes[VECTORS] = written[VECTORS]
+        else:
+            _text(partial / WORDS, "".join(f"{word}\n" for word in words.vocab.words))
+            if words.values is not None:
+                hashes[VECTORS] = _write({"vectors": torch.from_numpy(words.values)}, partial / VECTORS)
     config = TaskFile(
         bilmo_task=task.name,
         format=FORMAT,
         settings=settings,
         facts=task.facts(),
+        form=task.form_,
         bilm=bilm,
         words=facts,
         sha256=hashes,
@@ -150,6 +161,7 @@ def _fill(task: Task, partial: Path, model: str) -> None:
     if mixes:
         _text(partial / PICTURE, drawn(mixes))
     _text(partial / CARD, _card(config, mixes))
+    return hashes
 
 
 def load(folder: str | PathLike[str], *, elmo: Embedder | str | PathLike[str] | None = None) -> Task:
@@ -168,6 +180,7 @@ def load(folder: str | PathLike[str], *, elmo: Embedder | str | PathLike[str] | 
         )
     model = _bilm(path, config.bilm, elmo) if config.bilm else None
     task = TASKS[config.bilmo_task](model, **asdict(config.settings))
+    task.form_ = config.form
     words = _words(path, config)
     task.vectors = None if words is None else "saved with the task" if words.values is not None else "scratch"
     try:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bilmo.tasks.spans import spans
+from bilmo.tasks.spans import Scheme, spans, write
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,11 @@ def by_label(true: Sequence[str], answers: Sequence[str]) -> Score:
     return Score("accuracy", accuracy, macro, rows, dict(Counter(zip(true, answers, strict=True))))
 
 
-def by_span(true: Sequence[Sequence[str]], answers: Sequence[Sequence[str]]) -> Score:
-    """Span F1 exactly as conlleval counts: a span is right when its type, its begin and its end are."""
+def by_span(true: Sequence[Sequence[str]], answers: Sequence[Sequence[str]], scheme: Scheme | None = None) -> Score:
+    """Span F1 exactly as conlleval counts: a span is right when its type, its begin and its end are.
+
+    scheme: of the answers, where the true tags came in another; their tokens are then compared in this one.
+    """
     right: Counter[str] = Counter()
     found: Counter[str] = Counter()
     there: Counter[str] = Counter()
@@ -79,7 +82,8 @@ def by_span(true: Sequence[Sequence[str]], answers: Sequence[Sequence[str]]) -> 
         found.update(kind for kind, _, _ in b)
         right.update(kind for kind, _, _ in set(a) & set(b))
         tokens += len(of_true)
-        equal += sum(t == g for t, g in zip(of_true, of_answers, strict=True))
+        tags = of_true if scheme is None else write(a, len(of_true), scheme)
+        equal += sum(t == g for t, g in zip(tags, of_answers, strict=True))
     rows = _rows(right, found, there)
     whole = Row("all", right.total(), found.total(), there.total())
     facts = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from bilmo.errors import ConfigError
@@ -23,6 +23,7 @@ from bilmo.tasks.events import Epoch, Event, Finished
 from bilmo.tasks.examples import Examples
 from bilmo.tasks.settings import Settings, settings_of
 from bilmo.tasks.task import Task
+from bilmo.tasks.words import identity
 from bilmo.train.recipe import differences
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -36,42 +37,54 @@ class RunFile:
 
     task: str
     settings: Settings
-    model: str
+    bilm: str
+    """What identifies the biLM, wherever it lies; empty without ELMo."""
     vectors: str
+    """What identifies the word vectors."""
     data: str
     """A hash of all examples."""
 
 
-def fit(
-    task: Task, folder: Path, train: Examples, dev: Examples | None, *, model: str, vectors: str
-) -> Iterator[Event]:
-    """Learn into a folder, or go on where the same run stopped; `model` and `vectors` are named in it."""
+OTHERS = {
+    "bilm": "the biLM is another one",
+    "vectors": "the word vectors are others",
+    "data": "the examples are others",
+}
+"""What to say where a hash differs."""
+
+
+def fit(task: Task, folder: Path, train: Examples, dev: Examples | None, *, model: str) -> Iterator[Event]:
+    """Learn into a folder, or go on where the same run stopped; `model` is where the biLM will be looked for."""
     now = RunFile(
         task=task.name,
         settings=settings_of(task.settings),
-        model=model,
-        vectors=vectors,
+        bilm=task.elmo.bundle.identity() if task.elmo is not None else "",
+        vectors=identity(task.vectors),
         data=hashlib.sha256(json.dumps([train, dev]).encode()).hexdigest(),
     )
     with alone(folder, "run of a task") as work:
         _same(now, work)
+        begun = False
+        written: dict[str, str] = {}
         for event in task.events(*train, dev=dev, checkpoint=work / CHECKPOINT):
-            if not (work / RUN).exists():  # the data could be used: from now on this is a run
+            if not begun:  # the data could be used: from now on this is a run
                 with new_file(work / RUN) as partial:
                     partial.write_text(json.dumps(asdict(now), indent=1), encoding="utf-8")
+                begun = True
             if (isinstance(event, Epoch) and event.best) or isinstance(event, Finished):
-                folders.publish(task, folder, model=model)
+                written = folders.publish(task, folder, model=model, written=written)
             yield event
 
 
 def _same(now: RunFile, work: Path) -> None:
-    """Whatever was begun here must be this run."""
+    """Whatever was begun here must be this run; how long it lasts at most may change, for no step depends on it."""
     if not (work / RUN).exists():
         return
     was = read_json(work / RUN, RunFile)
-    changed = differences(was, now)
+    lasting = replace(was.settings, epochs=now.settings.epochs, patience=now.settings.patience)
+    changed = differences(replace(was, settings=lasting), now)
     if changed:
-        shown = ["the examples are others" if line.startswith("data ") else line for line in changed]
+        shown = [OTHERS.get(line.split()[0], line) for line in changed]
         raise ConfigError(
             f"{work.parent}: was begun with other settings, so it cannot be gone on with.\n"
             + "\n".join(f"  {line}" for line in shown)

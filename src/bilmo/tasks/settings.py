@@ -71,6 +71,12 @@ class Settings:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be above 0")
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"dropout is {self.dropout}; it must be from 0 up to 1, 1 not included")
+        if self.seed >= 2**63:
+            raise ConfigError(f"seed is {self.seed}; it must be below 2**63, {2**63}")
+        if self.tune and self.at == "none":
+            raise ConfigError(
+                "tune trains the biLM with the task, but this task uses none; leave out tune, or use ELMo"
+            )
         if not 0 < self.dev_share < 1:
             raise ConfigError(f"dev_share is {self.dev_share}; it must be between 0 and 1")
 

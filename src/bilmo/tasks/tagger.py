@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from bilmo.errors import TextError
 from bilmo.ids.batch import listed
-from bilmo.tasks import spans
+from bilmo.tasks import spans, splitting
 from bilmo.tasks.feed import Text, TextBatch
 from bilmo.tasks.heads import TokenHead
 from bilmo.tasks.inputs import WayIn
@@ -38,11 +38,18 @@ class Tagger(Task):
     """The tags that are learned."""
     scheme_: Scheme
     """How the tags given mark spans; plain where they mark none."""
+    rules_: str
+    """By which the text of the biLM was split, for raw text to be split alike; empty where that is not known."""
 
-    def _learn_forms(self, raw: Sequence[Any], answers: Sequence[Any], settings: Settings) -> list[str]:
+    def _checked(self, raw: Sequence[Any], answers: Sequence[Any], *, learned: bool) -> list[Any]:
         for number, (tokens, tags) in enumerate(zip(listed(raw), listed(answers), strict=True)):
             if len(tokens) != len(tags):
                 raise TextError(f"sentence {number} has {len(tokens)} tokens, but {len(tags)} tags")
+        return list(answers)
+
+    def _learn_forms(self, raw: Sequence[Any], answers: Sequence[Any], settings: Settings) -> list[str]:
+        splitting.chosen(settings.lang, (), "")  # must be known
+        self.rules_ = splitting.of_model(self.elmo)
         self.scheme_, broken = spans.scheme_of(answers)
         if self.scheme_ == "plain":
             self.labels_ = sorted({tag for tags in answers for tag in tags})
@@ -57,13 +64,21 @@ class Tagger(Task):
     def _texts(self, raw: Sequence[Any]) -> list[Text]:
         return [[sentence] if sentence else [] for sentence in listed(raw)]
 
+    def way(self, lines: Sequence[str]) -> str:
+        """How such raw text is split into the words that this tagger takes: the name of a splitter."""
+        return splitting.chosen(self.used_.lang, lines, self.rules_)
+
     def _counted(self, answers: Sequence[Any]) -> dict[str, int]:
         if self.scheme_ == "plain":
             return dict(sorted(Counter(tag for tags in answers for tag in tags).items()))
-        return dict(sorted(Counter(kind for tags in answers for kind, _, _ in spans.spans(tags)).items()))
+        # A span without a type goes by its first tag, and so does a tag of no scheme at all.
+        kinds = Counter(kind or tags[start] for tags in answers for kind, start, _ in spans.spans(tags))
+        return dict(sorted(kinds.items()))
 
     def _known(self) -> set[str]:
-        return set(self.labels_) if self.scheme_ == "plain" else {spans.parts(tag)[1] for tag in self.labels_}
+        if self.scheme_ == "plain":
+            return set(self.labels_)
+        return {spans.parts(tag)[1] or tag for tag in self.labels_ if tag != spans.OUTSIDE}
 
     def _head(self, way_in: WayIn, settings: Settings) -> nn.Module:
         outside = [*self.labels_, spans.OUTSIDE]  # before the first token, and after the last
@@ -114,11 +129,14 @@ class Tagger(Task):
 
     def measure(self, true: Sequence[Any], answers: Sequence[Any]) -> Score:
         """Span F1 as conlleval counts it; of tags that mark no spans, token accuracy."""
-        return by_token(true, answers) if self.scheme_ == "plain" else by_span(true, answers)
+        if self.scheme_ == "plain":
+            return by_token(true, answers)
+        found, _ = spans.scheme_of(true)
+        return by_span(true, answers, None if found in (self.scheme_, "plain") else self.scheme_)
 
     def facts(self) -> dict[str, Any]:
-        """Tags as they are learned, and the scheme they came in."""
-        return {"labels": self.labels_, "scheme": self.scheme_}
+        """Tags as they are learned, the scheme they came in, and how raw text is split."""
+        return {"labels": self.labels_, "scheme": self.scheme_, "rules": self.rules_}
 
     def _set_facts(self, facts: dict[str, Any]) -> None:
-        self.labels_, self.scheme_ = list(facts["labels"]), facts["scheme"]
+        self.labels_, self.scheme_, self.rules_ = list(facts["labels"]), facts["scheme"], str(facts.get("rules", ""))

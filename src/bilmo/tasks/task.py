@@ -46,8 +46,12 @@ class Task(ABC):
     """Fit, predict, score. The constructor only stores; what was learned has a name that ends in `_`."""
 
     name: ClassVar[str]
+    kind: ClassVar[str | None] = None
+    """Of estimator, as scikit-learn sees it; None for one that it has no name for."""
     best_: float
     """The measure on the examples it was judged by, at its best."""
+    form_: str = ""
+    """The form of the file that its examples came from, where there was one."""
 
     def __init__(
         self,
@@ -72,6 +76,10 @@ class Task(ABC):
     @abstractmethod
     def _texts(self, raw: Sequence[Any]) -> list[Text]:
         """Examples as texts, split the way that was learned."""
+
+    @abstractmethod
+    def _checked(self, raw: Sequence[Any], answers: Sequence[Any], *, learned: bool) -> list[Any]:
+        """Answers as plain values, all of a kind that can be learned, or of the kind that was `learned`."""
 
     @abstractmethod
     def _learn_forms(self, raw: Sequence[Any], answers: Sequence[Any], settings: Settings) -> list[str]:
@@ -122,6 +130,10 @@ class Task(ABC):
 
     def set_params(self, **params: Any) -> Self:
         """Change some of it."""
+        known = self.get_params()
+        unknown = sorted(params.keys() - known.keys())
+        if unknown:
+            raise ConfigError(f"there is no setting {', '.join(unknown)}; known are {', '.join(known)}")
         for name in ("elmo", "vectors", "cache"):
             if name in params:
                 setattr(self, name, params.pop(name))
@@ -131,6 +143,18 @@ class Task(ABC):
     def __sklearn_clone__(self) -> Self:
         """A task that has learned nothing, on the same model: models are shared, not copied."""
         return type(self)(self.elmo, vectors=self.vectors, cache=self.cache, **copy.deepcopy(self.settings))
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn asks, so it is there when this is called."""
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        classifies = self.kind == "classifier"
+        return Tags(
+            estimator_type=self.kind,
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags() if classifies else None,
+            input_tags=InputTags(two_d_array=False, string=True),
+        )
 
     def fit(self, texts: Sequence[Any], answers: Sequence[Any], *, dev: tuple[Any, Any] | None = None) -> Self:
         """Learn from examples; Ctrl-C keeps the best so far.
@@ -157,7 +181,9 @@ class Task(ABC):
 
     def score(self, texts: Sequence[Any], answers: Sequence[Any]) -> float:
         """The task's own measure on examples."""
-        return self.measure(answers, self.predict(texts)).value
+        self._way_in()
+        raw, true = self._examples(texts, answers, learned=True)
+        return self.measure(true, self.predict(raw)).value
 
     def unseen(self, answers: Sequence[Any]) -> dict[str, int]:
         """Labels among these answers that were never learned, and how often each occurs."""
@@ -190,11 +216,16 @@ class Task(ABC):
         checkpoint: a file to go on from where it exists, rewritten after each epoch.
         """
         settings = settings_of(self.settings)
-        raw, answers = _listed(texts, answers)
+        if self.elmo is not None and not isinstance(self.elmo, Embedder):
+            raise ConfigError(
+                f"elmo is {self.elmo!r}, a {type(self.elmo).__name__}; needed is a loaded model: "
+                f"bilmo.load({str(self.elmo)!r})"
+            )
+        raw, answers = self._examples(texts, answers, learned=False)
         notes = self._learn_forms(raw, answers, settings)
         examples = list(zip(self._texts(raw), answers, strict=True))
         if dev is not None:
-            dev_raw, dev_answers = _listed(*dev)
+            dev_raw, dev_answers = self._examples(*dev, learned=True)
             train, held = examples, list(zip(self._texts(dev_raw), dev_answers, strict=True))
         else:
             train, held = split_off(examples, settings.dev_share)
@@ -235,6 +266,17 @@ class Task(ABC):
         finally:
             fitting.use_best()
             self.best_ = fitting.progress.best or 0.0
+
+    def _examples(self, texts: Any, answers: Any, *, learned: bool) -> tuple[list[Any], list[Any]]:
+        """Texts, and an answer for each."""
+        if isinstance(texts, str) or isinstance(answers, str):
+            raise TextError("texts and their answers must be lists; found one string")
+        raw, given = list(texts), list(answers)
+        if len(raw) != len(given):
+            raise TextError(f"{len(raw)} texts, but {len(given)} answers; each text needs one")
+        if not raw:
+            raise TextError("there are no examples; a text and its answer are the least")
+        return raw, self._checked(raw, given, learned=learned)
 
     def _notes(self, train: Sequence[Any], held: Sequence[Any]) -> list[str]:
         counts = self._counted(train)
@@ -310,17 +352,6 @@ class Task(ABC):
             for k, value in zip(numbers, answers, strict=True):
                 found[k] = value
         return found
-
-
-def _listed(texts: Sequence[Any], answers: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    if isinstance(texts, str) or isinstance(answers, str):
-        raise TextError("texts and their answers must be lists; found one string")
-    raw, given = list(texts), list(answers)
-    if len(raw) != len(given):
-        raise TextError(f"{len(raw)} texts, but {len(given)} answers; each text needs one")
-    if not raw:
-        raise TextError("there are no examples to learn from")
-    return raw, given
 
 
 def split_off(examples: list[tuple[Text, Any]], share: float) -> tuple[list[Any], list[Any]]:

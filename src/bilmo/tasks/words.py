@@ -5,6 +5,7 @@ Knows: vectors files, Vocab. Blind to: heads, data files.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from os import PathLike
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from bilmo.errors import ConfigError
 from bilmo.ids.batch import Sentence
 from bilmo.ids.vocab import Vocab
 from bilmo.net.config import TableConfig
@@ -45,16 +47,30 @@ class TaskWords:
 
 def loaded(source: Vectors | PathLike[str] | str) -> Vectors | str:
     """A file read once, for tasks that share it; anything else as it is."""
-    if source == SCRATCH or isinstance(source, Vectors):
+    if isinstance(source, Vectors) or (isinstance(source, str) and source == SCRATCH):
         return source
+    if not isinstance(source, str | PathLike):
+        raise ConfigError(
+            f"vectors is a {type(source).__name__}; needed is the path of a GloVe or word2vec file, what "
+            f"bilmo.store.vectors.read gives, or {SCRATCH!r} to learn them"
+        )
     return files.read(Path(source), most=MOST)
+
+
+def identity(source: Vectors | PathLike[str] | str | None) -> str:
+    """What tells word vectors from others: a SHA-256 of given ones; `scratch` for learned ones; empty for none."""
+    given = loaded(source) if source is not None else ""
+    if isinstance(given, str):
+        return given
+    digest = hashlib.sha256("\n".join(given.words).encode("utf-8", "surrogatepass"))
+    digest.update(np.ascontiguousarray(given.values).data)
+    return digest.hexdigest()
 
 
 def words_of(source: Vectors | PathLike[str] | str, sentences: Iterable[Sentence], width: int) -> TaskWords:
     """Word vectors from a file or in memory, or a vocabulary to train them for."""
-    if source == SCRATCH:
-        return TaskWords(Vocab.count(sentences, min_count=RARE), width, lower=False, values=None)
     given = loaded(source)
-    assert isinstance(given, Vectors)
+    if isinstance(given, str):
+        return TaskWords(Vocab.count(sentences, min_count=RARE), width, lower=False, values=None)
     vocab, values = given.table()
     return TaskWords(vocab, values.shape[1], given.lower, values)

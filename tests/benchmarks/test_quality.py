@@ -1,0 +1,75 @@
+"""The quality benchmark runs, goes on after what is on record, and shows all of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from bilmo.store import folder
+
+from task_data import made, sentences, texts
+
+PLACE = Path(__file__).parents[2] / "benchmarks" / "quality"
+
+
+@pytest.fixture
+def quality(tmp_path, monkeypatch):
+    """The benchmark on tiny data of its own, asked two questions."""
+    monkeypatch.syspath_prepend(str(PLACE))
+    for name in ("data", "quality_run"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    spec = importlib.util.spec_from_file_location("quality_run", PLACE / "run.py")
+    assert spec and spec.loader
+    module = sys.modules["quality_run"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    (tmp_path / "glove.txt").write_text("cat 0.1 0.2 0.3\nred 0.3 0.1 0.2\n", encoding="utf-8")
+    for number in (0, 1):
+        folder.write(made(number), tmp_path / f"model{number}")
+    data = module.data
+    sets = {
+        "sst5": lambda: data.DataSet("sst5", "classify", texts(20), None, texts(6, seed=1)),
+        "wikigold": lambda: data.DataSet("wikigold", "tag", sentences(16), sentences(5, 1), sentences(5, 2)),
+    }
+    questions = (
+        module.Question("sst5", "sst5", ("words", "both"), {"head": "linear"}),
+        module.Question("wikigold", "wikigold", ("words", "elmo", "both"), {"head": "linear"}),
+    )
+    monkeypatch.setattr(data, "VECTORS", tmp_path / "glove.txt")
+    monkeypatch.setattr(data, "SETS", sets)
+    monkeypatch.setattr(module, "QUESTIONS", questions)
+    monkeypatch.setattr(module, "RESULTS", tmp_path)
+    monkeypatch.setenv("BILMO_CACHE", str(tmp_path / "cache"))
+    return module
+
+
+def records(tmp_path):
+    return [json.loads(row) for row in (tmp_path / "quality.jsonl").read_text("utf-8").splitlines()]
+
+
+def test_it_goes_on_and_shows_all_that_is_on_record(quality, tmp_path, capsys):
+    few = ["--seeds", "1", "--epochs", "1"]
+    first, second = (str(tmp_path / f"model{number}") for number in (0, 1))
+    quality.main([first, *few, "--only", "sst5"])
+    quality.main([first, *few, "--only", "wikigold"])
+    assert len(records(tmp_path)) == 5
+    page = (tmp_path / "quality.md").read_text("utf-8")
+    assert "## sst5" in page and "## wikigold" in page
+    assert "`words` has dropout 0.2, the others 0.5" in page
+    assert "No published figure for this cut." in page and "Published: 0.5140" in page
+    assert page.count("reached with `both`") == 2
+    capsys.readouterr()
+    quality.main([first, *few])
+    assert len(records(tmp_path)) == 5 and "epoch" not in capsys.readouterr().out
+    quality.main([second, *few])  # word vectors alone know nothing of the model
+    assert [entry["key"]["variant"] for entry in records(tmp_path)[5:]] == ["both", "elmo", "both"]
+    assert records(tmp_path)[0]["key"]["settings"]["hidden"] == 200
+
+
+def test_a_slice_saves_nothing(quality, tmp_path, capsys):
+    quality.main([str(tmp_path / "model0"), "--examples", "8", "--seeds", "1", "--epochs", "1", "--only", "sst5"])
+    assert "## sst5" in capsys.readouterr().out
+    assert not (tmp_path / "quality.jsonl").exists() and not (tmp_path / "quality.md").exists()
