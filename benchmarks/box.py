@@ -168,8 +168,9 @@ def main(name: str, folder: Path) -> None:
     box = boxed(name, folder)
     elmo = load(box)
     tables = "\n".join([*judged(elmo, name, folder), ""])
+    limits = (HERE / "limits" / f"{name}.md").read_text(encoding="utf-8")
     with (box / CARD).open("a", encoding="utf-8") as card:
-        card.write(f"\n{JUDGED}\n{tables}")
+        card.write(f"\n{JUDGED}\n{tables}\n{limits}")
     words = "\n".join(near(elmo))
     (HERE / "results" / f"{name}.md").write_text(
         f"# The model `{name}`\n\n{date.today()}, made by `python benchmarks/box.py {name} FOLDER`.\n\n"
