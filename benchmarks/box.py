@@ -147,7 +147,7 @@ def near(elmo: Embedder) -> list[str]:
     rows = ["| rank | word | nearest words |", "|---|---|---|"]
     for first, last in BANDS:
         words = [word for word in vectors.words[first - 1 : last] if word.isalpha()]
-        for word in random.Random(1).sample(words, DRAWN):
+        for word in sorted(random.Random(1).sample(words, DRAWN), key=words.index):
             found = " ".join(other for other, _ in neighbours.nearest(vectors, word, NEAR))
             rows.append(f"| {vectors.words.index(word) + 1:,} | {word} | {found} |")
     return rows
