@@ -25,7 +25,7 @@ def copied(run):
     return [
         *(value.clone() for value in run.model.state_dict().values()),
         *(value.clone() for value in run._average.values()),
-        *(value.clone() for values in memory.values() for value in values.values()),
+        *(memory[key][name].clone() for key in sorted(memory) for name in sorted(memory[key])),
     ]
 
 
