@@ -33,7 +33,7 @@ from old_models import write_hdf5
 
 LINES = 150
 FORKS = """
-import json, os, resource, sys
+import json, os, resource, signal, sys
 import torch
 import bilmo.cli.app, bilmo.embed.job as job, bilmo.store.as_hdf5
 from bilmo.embed.embedder import Embedder
@@ -47,6 +47,7 @@ for line in sys.stdin:
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
         continue
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # it may have been ignored in the background
     for number, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(order[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
     for name, value in order["sizes"].items():
