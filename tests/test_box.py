@@ -15,7 +15,7 @@ from bilmo import models
 from bilmo.sense import neighbours, uses
 from bilmo.store.card import told
 from bilmo.train import recipe as recipes
-from small_runs import program
+from small_runs import program, started
 
 ROOT = Path(__file__).parents[1]
 MOST = {"en": 30e6, "zh": 10e6}
@@ -69,7 +69,8 @@ def test_neighbours_make_sense(name):
 def test_the_commands_of_a_newcomer(tmp_path):
     listed = program(tmp_path, "models")
     assert listed.code == 0 and [line.split()[0] for line in listed.out.splitlines()] == ["name", "en", "zh"]
-    assert program(tmp_path, "embed", "en", "He sat on the bank.").code == 0
+    shown, _ = started(tmp_path, "embed", "en", "He sat on the bank.").communicate()
+    assert json.loads(shown)["tokens"] == ["He", "sat", "on", "the", "bank", "."]
     near = program(tmp_path, "similar", "zh", "宝玉")
     assert near.code == 0 and "黛玉" in near.out
 
