@@ -73,12 +73,11 @@ def put_aside(names: tuple[str, ...], folder: Path) -> None:
             (folder / part / f"{name}.txt").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
 
 
-def trained(name: str, folder: Path) -> Path:
-    """The model, trained to its end by `bilmo train FOLDER/text -o FOLDER/model --recipe NAME`."""
+def trained(name: str, folder: Path) -> None:
+    """Train the model to its end, as by `bilmo train FOLDER/text -o FOLDER/model --recipe NAME`."""
     for event in train([folder / "text"], folder / "model", recipes.read(name)):
         if isinstance(event, Look):
             print(f"step {event.number:,}: held-out perplexity {event.mean:.1f}", flush=True)
-    return folder / "model"
 
 
 def boxed(name: str, folder: Path) -> Path:

@@ -239,9 +239,11 @@ def test_a_text_too_short_for_a_stream_of_many_rows_gets_fewer(tmp_path):
     write_text(tmp_path, lines=40)
     done = program(tmp_path, *COMMAND, "--context", "stream", "--epochs", "2")
     assert done.code == 0 and log(tmp_path / "model", "step")
-    (tmp_path / "text.txt").write_text("a\n\nb\n\nc\n" * 2, encoding="utf-8")
+    with (tmp_path / "recipe.toml").open("a", encoding="utf-8") as file:
+        file.write("window = 5000\n")
     done = program(tmp_path, "train", "text.txt", "-o", "other", "--recipe", "recipe.toml", "--context", "stream")
-    assert done.code == 1 and "Traceback" not in done.err
+    assert done.code == 1 and "a stream needs 5000 or more" in done.err
+    assert not (tmp_path / "other").exists()
 
 
 def test_a_second_run_on_the_same_folder_is_refused(tmp_path):

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from bilmo.sense.uses import WordVectors
+from bilmo.sense.uses import WordVectors, unit
 
 
 def nearest(vectors: WordVectors, word: str, most: int) -> list[tuple[str, float]]:
     """Up to `most` other words and their cosines, the nearest first. The word must be among the vectors."""
-    lengths = np.linalg.norm(vectors.values, axis=1, keepdims=True)
-    values = vectors.values / np.maximum(lengths, 1e-12)
+    values = unit(vectors.values)
     here = vectors.words.index(word)
     cosines = values @ values[here]
     order = np.argsort(-cosines, kind="stable")

@@ -53,7 +53,7 @@ def of_vocabulary(elmo: Embedder, most: int, word: str | None = None) -> WordVec
     if not elmo.bundle.has_softmax or words[-1] not in vocab:
         return WordVectors(words, read)
     predicted = elmo.bundle.weights["softmax.weight"][vocab.ids(words)].float().numpy()
-    return WordVectors(words, np.concatenate([READ * read, _unit(predicted - predicted.mean(axis=0))], axis=1))
+    return WordVectors(words, np.concatenate([READ * read, unit(predicted - predicted.mean(axis=0))], axis=1))
 
 
 def in_text(elmo: Embedder, sentences: Iterable[Sentence], *, least: int) -> WordVectors:
@@ -89,9 +89,10 @@ def whitened(values: NDArray[np.float32]) -> NDArray[np.float32]:
     spreads, directions = np.linalg.eigh(values.T @ values / number)
     doubt = max(width / number * spreads.sum() / min(number, width), 1e-12)
     values = values @ directions / np.sqrt(np.maximum(spreads, 0) + doubt)
-    return _unit(values)
+    return unit(values)
 
 
-def _unit(values: NDArray[np.float32]) -> NDArray[np.float32]:
+def unit(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Vectors of length 1; one that is zero stays so."""
     lengths = np.linalg.norm(values, axis=1, keepdims=True)
     return np.asarray(values / np.maximum(lengths, 1e-12), dtype=np.float32)

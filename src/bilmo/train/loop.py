@@ -67,6 +67,9 @@ class Loop:
         self._words, self._folder = words, folder
         self._vocab_ids = np.array(shape.vocab.ids(corpus.words))
         self._device = device_of(recipe.device)
+        steps = corpus.facts.tokens["train"] + corpus.facts.sentences["train"]
+        if recipe.context == "stream" and steps < recipe.window:
+            raise TextError(f"the text has {steps} words and sentence ends; a stream needs {recipe.window} or more")
         self._checkpoint = folder / "training" / "checkpoint.safetensors"
         self.model: LanguageModel = shape.model(recipe.seed).to(self._device)
         self.model.bilm.dropout = recipe.dropout
@@ -138,10 +141,7 @@ class Loop:
         text = self._side("train")
         order = np.random.default_rng([recipe.seed, epoch]).permutation(np.arange(len(text.ends), dtype=np.int32))
         if recipe.context == "stream":
-            words = len(text.ids) + len(text.ends)
-            if words < recipe.window:
-                raise TextError(f"the text has {words} words and sentence ends; a stream needs {recipe.window} or more")
-            rows = max(1, min(recipe.batch, words) // recipe.window)
+            rows = max(1, min(recipe.batch, len(text.ids) + len(text.ends)) // recipe.window)
             return Stream(text, order, rows=rows, window=recipe.window)
         return Whole(text, order, budget=recipe.batch, longest=recipe.longest, seed=[recipe.seed, epoch])
 
