@@ -38,6 +38,15 @@ def test_train_tells_the_facts_first_and_results_on_standard_output(trained):
     assert done.err.startswith("reading the text\n") and done.err.count("held-out perplexity") == 3
 
 
+def test_many_unknown_words_come_with_advice(trained, tmp_path):
+    folder, done = trained
+    assert "--vocab-size" not in done.out
+    (tmp_path / "text.txt").write_bytes((folder / "text.txt").read_bytes())
+    (tmp_path / "recipe.toml").write_bytes((folder / "recipe.toml").read_bytes())
+    few = program(tmp_path, *TRAIN, "--vocab-size", "6")
+    assert "of the held-out text; a larger --vocab-size or a lower --min-count makes them fewer" in few.out
+
+
 def test_evaluate_agrees_with_the_scores_of_every_word(trained):
     folder, _ = trained
     done = program(folder, "evaluate", "model", "text.txt", "--lang", "spaces")

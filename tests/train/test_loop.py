@@ -190,6 +190,7 @@ def test_a_step_that_is_tried_changes_nothing(tmp_path):
 def test_the_time_a_run_will_take_is_told_before_it_starts_and_when_it_goes_on(tmp_path, monkeypatch):
     text = write_text(tmp_path)
     monkeypatch.setattr(Loop, "_tried", lambda self, text: 60.0)  # a minute a step
+    monkeypatch.setattr(Loop, "_look_seconds", lambda self: 0.0)
     done = program(tmp_path, *COMMAND)
     steps = len(log(tmp_path / "model", "step"))
     assert f"time left      0:{steps}:00, about" in done.out and "run            new" in done.out
@@ -202,6 +203,9 @@ def test_the_time_a_run_will_take_is_told_before_it_starts_and_when_it_goes_on(t
     assert again.resumed and again.cost.seconds == pytest.approx(60 * (steps - 10))  # the checkpoint of step 10
     timed = next(train([text], tmp_path / "timed", recipe(tmp_path, minutes=3)))
     assert timed.cost.seconds == 180
+    monkeypatch.setattr(Loop, "_look_seconds", lambda self: 100.0)
+    looking = next(train([text], tmp_path / "looking", recipe(tmp_path, evaluate_every=steps // 2)))
+    assert looking.cost.seconds == pytest.approx(60 * steps + 100 * steps / (steps // 2))
 
 
 def test_a_look_at_held_out_text_counts_as_time_of_the_run(tmp_path):

@@ -68,6 +68,15 @@ def test_a_recipe_that_is_not_there_is_refused_with_those_that_are():
         recipe.read("huge")
 
 
+def test_cells_are_refused_where_they_would_be_ignored():
+    for cell in ("gru", "rnn"):
+        with pytest.raises(ConfigError, match=f"cells is 300 and width 128; only an LSTM .*, a {cell} has"):
+            recipe.read("novel", {"cell": cell, "cells": 300})
+        assert recipe.read("novel", {"cell": cell}).network.width == 128
+        assert recipe.read("novel", {"cell": cell, "cells": 300, "width": 300}).network.width == 300
+    assert recipe.read("novel", {"cells": 300}).network.cells == 300
+
+
 def test_differences_are_told_by_name():
     a = Recipe(network=NetworkRecipe(layers=2), train=TrainRecipe(seed=1))
     b = Recipe(network=NetworkRecipe(layers=3), train=TrainRecipe(seed=1))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 SHOW_EVERY = 0.1
 """Seconds between two sights of a bar."""
+MANY_UNKNOWN = 0.1
+"""Share of unknown words from which on it is said what to do."""
 
 
 def pairs(rows: Iterable[tuple[str, str]], *, right: bool = False) -> None:
@@ -131,13 +133,15 @@ def training(events: Iterable[Event], folder: Path) -> None:
 
 def _prepared(event: Prepared) -> None:
     tokens, facts = event.corpus.tokens, event.corpus
+    few = event.unknown > MANY_UNKNOWN and event.vocab < facts.words
+    advice = "; a larger --vocab-size or a lower --min-count makes them fewer" if few else ""
     pairs(
         [
             ("split", event.lang),
             ("text", f"{tokens['train']:,} words in {facts.sentences['train']:,} sentences"),
             ("held out", f"{tokens['held']:,} words in {facts.sentences['held']:,} sentences"),
             ("vocabulary", f"{event.vocab:,} of {facts.words:,} distinct words"),
-            ("unknown words", f"{event.unknown:.2%} of the held-out text"),
+            ("unknown words", f"{event.unknown:.2%} of the held-out text{advice}"),
             ("parameters", f"{event.parameters:,}"),
             ("memory", f"{event.cost.memory / 1e9:.1f} GB, about" if event.cost.memory else "unknown"),
             ("time left", f"{timedelta(seconds=round(event.cost.seconds))}, about"),

@@ -24,6 +24,7 @@ from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END, Ids
 from bilmo.ids.vocab import MARKS
 from bilmo.ids.windows import Stream, Text, TextStep, TextSteps, Whole
 from bilmo.net.bilm import State, moved, settle, spread
+from bilmo.net.config import Direction
 from bilmo.store import folder as folders
 from bilmo.store.bundle import Bundle
 from bilmo.store.card import card_of
@@ -100,8 +101,7 @@ class Loop:
                     yield from self._finish("all is trained")
                     return
                 yield self.step(text[progress.step], done)
-                # Once in a pass at least, or a small text is learned by heart before anybody looks.
-                if progress.steps % min(recipe.evaluate_every, max(OFTEN, len(text))) == 0:
+                if progress.steps % self._between_looks(text) == 0:
                     yield self._look()
                     if recipe.patience and progress.looks >= recipe.patience:
                         yield from self._finish(f"held-out text got no better in {progress.looks} looks")
@@ -111,7 +111,7 @@ class Loop:
             progress.epoch, progress.step = progress.epoch + 1, 0
 
     def rehearse(self) -> Cost:
-        """Try a step without changing anything, and tell from it what the run will take."""
+        """Try a step and a look without changing anything, and tell from it what the run will take."""
         text = self.text(self.progress.epoch)
         number = min(self.progress.step, len(text) - 1)
         seconds = min(self._tried(text[number]) for _ in range(2))  # the first one is slower: things are made ready
@@ -122,7 +122,23 @@ class Loop:
         left = 1 - self._done(len(text))
         if self.recipe.minutes is not None:
             return Cost(60 * self.recipe.minutes * left, memory)
-        return Cost(seconds * len(text) * self.recipe.epochs * left, memory)
+        steps = len(text) * self.recipe.epochs * left
+        return Cost(seconds * steps + self._look_seconds() * steps / self._between_looks(text), memory)
+
+    def _between_looks(self, text: TextSteps) -> int:
+        """Steps; one look in a pass at least, or a small text is learned by heart before anybody looks."""
+        return min(self.recipe.evaluate_every, max(OFTEN, len(text)))
+
+    def _look_seconds(self) -> float:
+        """What a look will take, told from a tenth of one."""
+        began = time.perf_counter()
+        _, words = self._judged(LOOK // 10)
+        seconds = time.perf_counter() - began
+        facts = self.corpus.facts
+        return seconds / words * min(LOOK, facts.tokens["held"] + facts.sentences["held"])
+
+    def _judged(self, most: int) -> tuple[dict[Direction, float], int]:
+        return judge(self.model, self._side("held"), self._words, self._targets, self.start, most=most)
 
     def _tried(self, text: TextStep) -> float:
         began = time.perf_counter()
@@ -234,7 +250,7 @@ class Loop:
         trained = {name: value.clone() for name, value in self.model.state_dict().items()} if self._average else {}
         if trained:
             self.model.load_state_dict(self._average)
-        losses, words = judge(self.model, self._side("held"), self._words, self._targets, self.start, most=LOOK)
+        losses, words = self._judged(LOOK)
         mean = sum(losses.values()) / len(losses)
         best = math.isfinite(mean) and (self.progress.best is None or mean < self.progress.best)
         perplexity = {direction: _exp(loss) for direction, loss in losses.items()}

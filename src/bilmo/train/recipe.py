@@ -64,7 +64,7 @@ class NetworkRecipe:
     """Train given word vectors further."""
     cell: Literal["rnn", "gru", "lstm"] = "lstm"
     cells: int = 512
-    """Memory cells; where they differ from the width, an LSTM has a projection."""
+    """Memory cells of an LSTM; where they differ from the width, it has a projection. Others: see width."""
     width: int = 256
     layers: int = 2
     skip: bool = True
@@ -180,7 +180,14 @@ def read(name: str, changes: dict[str, Any] | None = None) -> Recipe:
         data.get("train", {}).pop("minutes", None)
     for key, value in changes.items():
         data.setdefault(section_of(key), {})[key] = value
-    return checked(data, Recipe, f"recipe {where}")
+    recipe = checked(data, Recipe, f"recipe {where}")
+    network = recipe.network
+    if "cells" in changes and network.cell != "lstm" and network.cells != network.width:
+        raise ConfigError(
+            f"cells is {network.cells} and width {network.width}; only an LSTM has a projection from one to the other, "
+            f"a {network.cell} has as many cells as it is wide. Give the width alone."
+        )
+    return recipe
 
 
 SECTIONS = {"text": TextRecipe, "network": NetworkRecipe, "train": TrainRecipe}
