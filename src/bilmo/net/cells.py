@@ -27,12 +27,13 @@ GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 class Cell(nn.Module):
     """A tanh RNN, a GRU or an LSTM; gates are stacked in the order that `recurrence` gives."""
 
-    def __init__(self, config: CellConfig, width: int) -> None:
+    def __init__(self, config: CellConfig, width: int, *, inputs: int | None = None) -> None:
+        """`width` of the outputs, and of the inputs unless that is told."""
         super().__init__()
         self.config = config
         self.width = width
         rows = GATES[config.kind] * config.cells
-        self.input = nn.Parameter(torch.empty(rows, width))
+        self.input = nn.Parameter(torch.empty(rows, inputs or width))
         self.recur = nn.Parameter(torch.empty(rows, width))
         self.bias = nn.Parameter(torch.empty(rows))
         self.project = nn.Parameter(torch.empty(width, config.cells)) if config.project else None
@@ -43,8 +44,7 @@ class Cell(nn.Module):
         """Glorot uniform over [input ; recurrent] as one matrix, which is how the old systems began; biases 0."""
         if self.input.is_meta:
             return
-        rows, width = self.input.shape
-        bound = math.sqrt(6 / (rows + 2 * width))
+        bound = math.sqrt(6 / (len(self.input) + self.input.shape[1] + self.width))
         nn.init.uniform_(self.input, -bound, bound)
         nn.init.uniform_(self.recur, -bound, bound)
         nn.init.zeros_(self.bias)

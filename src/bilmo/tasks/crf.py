@@ -87,17 +87,15 @@ class CRF(nn.Module):
             score = best + emissions[:, t]
             scores.append(score)
             from_.append(where)
+        at_end = torch.stack(scores, 1).gather(1, _last(mask).unsqueeze(-1).expand(-1, 1, len(end))).squeeze(1)
+        best_end = (at_end + end).argmax(dim=1).tolist()  # (B,)
+        before = torch.stack(from_, 1).tolist() if from_ else [[]] * len(mask)  # (B, T - 1, K), as plain numbers
         paths: list[list[int]] = []
-        for row, length in enumerate(mask.sum(dim=1).tolist()):
-            if not length:
-                paths.append([])
-                continue
-            tag = int((scores[length - 1][row] + end).argmax())
+        for tag, steps_back, length in zip(best_end, before, mask.sum(dim=1).tolist(), strict=True):
             path = [tag]
-            for where in reversed(from_[: length - 1]):
-                tag = int(where[row, tag])
-                path.append(tag)
-            paths.append(path[::-1])
+            for where in reversed(steps_back[: max(0, length - 1)]):
+                path.append(where[path[-1]])
+            paths.append(path[::-1] if length else [])
         return paths
 
 

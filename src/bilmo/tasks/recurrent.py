@@ -1,13 +1,22 @@
 """A recurrent network of the task's own over padded texts; padding never touches a token.
 
-Knows: torch. Blind to: words, labels.
+Knows: the cells of the biLM. Blind to: words, labels.
 """
+
+# B texts, T tokens, N all tokens of all texts
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from bilmo.net.bilm import Rows
+from bilmo.net.cells import Cell
+from bilmo.net.config import CellConfig
+from bilmo.net.workers import trained_side_by_side
 
 
 class Recurrent(nn.Module):
@@ -15,12 +24,24 @@ class Recurrent(nn.Module):
 
     def __init__(self, width: int, hidden: int, *, both: bool) -> None:
         super().__init__()
-        self.lstm = nn.LSTM(width, hidden, batch_first=True, bidirectional=both)
-        self.output_width = hidden * (2 if both else 1)
+        config = CellConfig(cells=hidden, project=False, cell_clip=None, projection_clip=None)
+        self.directions = nn.ModuleDict(
+            {name: Cell(config, hidden, inputs=width) for name in (("ahead", "behind") if both else ("ahead",))}
+        )
+        self.output_width = hidden * len(self.directions)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """(B, T, width) to (B, T, output width), zero where there is no token."""
-        lengths = mask.sum(dim=1).clamp(min=1)  # a text without tokens runs over one vector of zeros
-        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-        out, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=x.shape[1])
-        return torch.as_tensor(out * mask.unsqueeze(-1))
+        rows = Rows(mask.sum(dim=1).clamp(min=1).numpy())  # a text without tokens runs over one vector of zeros
+        homes = [rows.home(reverse=name == "behind") for name in self.directions]
+        packed = [F.embedding(home, x.flatten(0, 1)) for home in homes]  # (N, width) each
+        tasks = [partial(_run, cell, rows) for cell in self.directions.values()]
+        outputs = trained_side_by_side(tasks, packed)
+        halves = [rows.unpack(out, home) for out, home in zip(outputs, homes, strict=True)]
+        return torch.cat(halves, dim=-1) * mask.unsqueeze(-1)
+
+
+def _run(cell: Cell, rows: Rows, x: Tensor) -> Tensor:
+    out: Tensor
+    out, _ = cell(x, rows.steps, cell.zero_state(len(rows.lengths)))
+    return out
