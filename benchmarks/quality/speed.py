@@ -1,16 +1,18 @@
 """An epoch of tagging with layers that were computed once, against running the biLM in every epoch.
 
-    python benchmarks/quality/speed.py MODEL [--examples N]
+    python benchmarks/quality/speed.py MODEL... [--examples N]
 
-Both run the same head over the same sentences in the same order, and give the same result: layers are rounded to
-float16 either way. The biLM is run by the fast embedder, as a user would who does not keep its layers.
+A model is one that bilmo loads, or `original`: random weights in the shape of the published English model, for what an
+epoch costs does not depend on what the weights are. Both run the same head over the same sentences in the same order,
+and give the same result: layers are rounded to float16 either way. The biLM is run by the fast embedder, as a user
+would who does not keep its layers.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -19,6 +21,8 @@ import data
 import torch
 
 import bilmo
+from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
+from bilmo.store.bundle import Bundle
 from bilmo.tasks.cache import LayerStore
 from bilmo.tasks.events import Epoch, Step
 from bilmo.tasks.tagger import Tagger
@@ -31,6 +35,14 @@ class Never(LayerStore):
 
     def keep(self, sentences: object) -> Iterator[tuple[int, int]]:
         return iter(())
+
+
+def loaded(name: str) -> bilmo.Embedder:
+    if name != "original":
+        return bilmo.load(name)
+    torch.manual_seed(1)
+    config = bilmo.BiLMConfig(words=WordsConfig(chars=CharsConfig()), cell=CellConfig())
+    return bilmo.Embedder(Bundle(config, bilmo.BiLM(config).state_dict(), layout="random"))
 
 
 def epoch_seconds(
@@ -54,26 +66,29 @@ def epoch_seconds(
     return best, value
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", nargs="?", default="en")
+    parser.add_argument("models", nargs="*", default=["en", "original"])
     parser.add_argument("--examples", type=int, help="only so many sentences; nothing is saved")
-    given = parser.parse_args()
-    elmo = bilmo.load(given.model)
+    given = parser.parse_args(arguments)
     some = data.slice_of(data.ewt(), given.examples)
     rows = [
-        "| head | biLM each epoch, s | kept layers, s | ratio | dev, both ways |",
-        "|---|---|---|---|---|",
+        "| model | cells, width | head | biLM each epoch, s | kept layers, s | ratio | dev, both ways |",
+        "|---|---|---|---|---|---|---|",
     ]
-    for head in ("bilstm-crf", "linear"):
-        fast, value = epoch_seconds(elmo, some, head, kept=True, epochs=2)
-        slow, same = epoch_seconds(elmo, some, head, kept=False, epochs=2)
-        rows.append(f"| {head} | {slow:.1f} | {fast:.1f} | **{slow / fast:.1f}x** | {value:.4f} {same:.4f} |")
-        print(rows[-1], flush=True)
+    for name in given.models:
+        elmo = loaded(name)
+        shape = f"{elmo.config.cell.cells}, {elmo.config.width}"
+        for head in ("bilstm-crf", "linear"):
+            fast, value = epoch_seconds(elmo, some, head, kept=True, epochs=2)
+            slow, same = epoch_seconds(elmo, some, head, kept=False, epochs=2)
+            seconds = f"{slow:.1f} | {fast:.1f} | **{slow / fast:.1f}x**"
+            rows.append(f"| {name} | {shape} | {head} | {seconds} | {value:.4f} {same:.4f} |")
+            print(rows[-1], flush=True)
     heading = (
-        f"# An epoch of tagging\n\n{date.today()}, {len(some.train[0]):,} sentences of ud_english_ewt, model "
-        f"`{given.model}` ({elmo.config.layers} layers of {elmo.config.cell.cells} cells, width {elmo.config.width}), "
-        f"{torch.get_num_threads()} threads\n"
+        f"# An epoch of tagging\n\n{date.today()}, made by `python benchmarks/quality/speed.py "
+        f"{' '.join(given.models)}`: {len(some.train[0]):,} sentences of ud_english_ewt, {torch.get_num_threads()} "
+        "threads. `original` has random weights in the shape of the published English model.\n"
     )
     table = "\n".join([heading, *rows]) + "\n"
     print(table)

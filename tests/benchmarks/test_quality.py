@@ -16,16 +16,22 @@ from task_data import made, sentences, texts
 PLACE = Path(__file__).parents[2] / "benchmarks" / "quality"
 
 
+def program(name, monkeypatch):
+    """A program of the benchmark, with a module `data` of its own."""
+    monkeypatch.syspath_prepend(str(PLACE))
+    monkeypatch.delitem(sys.modules, "data", raising=False)
+    spec = importlib.util.spec_from_file_location(f"quality_{name}", PLACE / f"{name}.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, f"quality_{name}", module)
+    spec.loader.exec_module(module)
+    return module
+
+
 @pytest.fixture
 def quality(tmp_path, monkeypatch):
     """The benchmark on tiny data of its own, asked two questions."""
-    monkeypatch.syspath_prepend(str(PLACE))
-    for name in ("data", "quality_run"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    spec = importlib.util.spec_from_file_location("quality_run", PLACE / "run.py")
-    assert spec and spec.loader
-    module = sys.modules["quality_run"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = program("run", monkeypatch)
     (tmp_path / "glove.txt").write_text("cat 0.1 0.2 0.3\nred 0.3 0.1 0.2\n", encoding="utf-8")
     for number in (0, 1):
         folder.write(made(number), tmp_path / f"model{number}")
@@ -73,3 +79,23 @@ def test_a_slice_saves_nothing(quality, tmp_path, capsys):
     quality.main([str(tmp_path / "model0"), "--examples", "8", "--seeds", "1", "--epochs", "1", "--only", "sst5"])
     assert "## sst5" in capsys.readouterr().out
     assert not (tmp_path / "quality.jsonl").exists() and not (tmp_path / "quality.md").exists()
+
+
+def test_an_epoch_is_timed_with_kept_layers_and_without_and_learns_the_same(tmp_path, monkeypatch, capsys):
+    speed = program("speed", monkeypatch)
+    folder.write(made(0), tmp_path / "model")
+    made_up = speed.data.DataSet("ewt", "tag", sentences(40), sentences(8, 1), sentences(5, 2))
+    monkeypatch.setattr(speed.data, "ewt", lambda: made_up)
+    monkeypatch.setattr(speed, "RESULTS", tmp_path)
+    monkeypatch.setenv("BILMO_CACHE", str(tmp_path / "cache"))
+    speed.main([str(tmp_path / "model")])
+    rows = [row.split(" | ") for row in (tmp_path / "epoch.md").read_text("utf-8").splitlines() if "**" in row]
+    assert [row[2] for row in rows] == ["bilstm-crf", "linear"]
+    for row in rows:
+        slow, fast, ratio = (float(value.strip("*x")) for value in row[3:6])
+        assert ratio > 0 and slow >= 0 and fast >= 0
+        kept, anew = row[6].strip(" |").split()
+        assert kept == anew
+    (tmp_path / "epoch.md").unlink()
+    speed.main([str(tmp_path / "model"), "--examples", "8"])
+    assert "bilstm-crf" in capsys.readouterr().out and not (tmp_path / "epoch.md").exists()
