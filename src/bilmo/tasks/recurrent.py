@@ -7,6 +7,7 @@ Knows: the cells of the biLM. Blind to: words, labels.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -35,13 +36,14 @@ class Recurrent(nn.Module):
         rows = Rows(mask.sum(dim=1).clamp(min=1).numpy())  # a text without tokens runs over one vector of zeros
         homes = [rows.home(reverse=name == "behind") for name in self.directions]
         packed = [F.embedding(home, x.flatten(0, 1)) for home in homes]  # (N, width) each
-        tasks = [partial(_run, cell, rows) for cell in self.directions.values()]
+        tasks: list[Callable[[Tensor], Tensor]] = [partial(_run, cell, rows) for cell in self.directions.values()]
         outputs = trained_side_by_side(tasks, packed)
         halves = [rows.unpack(out, home) for out, home in zip(outputs, homes, strict=True)]
         return torch.cat(halves, dim=-1) * mask.unsqueeze(-1)
 
 
-def _run(cell: Cell, rows: Rows, x: Tensor) -> Tensor:
+def _run(cell: nn.Module, rows: Rows, x: Tensor) -> Tensor:
+    assert isinstance(cell, Cell)
     out: Tensor
     out, _ = cell(x, rows.steps, cell.zero_state(len(rows.lengths)))
     return out
