@@ -52,6 +52,17 @@ def test_a_saved_task_answers_as_it_did(model, tmp_path, kind, settings):
         assert folder.load(tmp_path / "task").predict(new) == task.predict(new)
 
 
+@pytest.mark.parametrize("words", [GIVEN, Vectors([*GIVEN.words, "<unk>"], np.eye(5, dtype=np.float32))])
+def test_a_loaded_task_can_be_fitted_again_with_the_vectors_it_came_with(model, tmp_path, words):
+    task = Classifier(bilmo.load(model), vectors=words, **SMALL).fit(*texts(30))
+    folder.save(task, tmp_path / "task", model=str(model))
+    again = folder.load(tmp_path / "task").__sklearn_clone__().fit(*texts(30))
+    assert again.words_.lower == task.words_.lower and len(again.predict(["the red cat"])) == 1
+    for word in (*words.words, "a word that nobody knows"):
+        now, before = (t.words_.values[t.words_.vocab.ids([word])[0]] for t in (again, task))
+        assert np.array_equal(now, before)
+
+
 @pytest.fixture
 def saved(model, tmp_path):
     task = Classifier(bilmo.load(model), vectors=GIVEN, **SMALL).fit(*texts(30))

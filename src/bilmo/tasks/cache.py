@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,11 +96,11 @@ class LayerStore:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             with FileLock(path.with_suffix(".lock")):
-                values = _opened(path, (tokens, depth, width))
-                if values is None:
+                # Again where another run, which needs the room, removes it before it is opened.
+                while (values := _opened(path, (tokens, depth, width))) is None:
                     _clear(self._folder, path)
                     _make_room(self._folder, tokens * depth * width * 2)
-                    values = yield from self._write(path, distinct, tokens)
+                    yield from self._write(path, distinct, tokens)
         except (OSError, OutputError) as error:
             cause = error.__cause__ or error  # what `new_file` made of it names a file that nobody knows
             raise OutputError(
@@ -112,23 +112,17 @@ class LayerStore:
             self._kept[sentence] = values[at : at + len(sentence)]
             at += len(sentence)
 
-    def _write(
-        self, path: Path, sentences: list[tuple[str, ...]], tokens: int
-    ) -> Generator[tuple[int, int], None, Half]:
-        """Compute and write; returns what was written."""
-        with new_file(path) as partial:
-            # Plain writes: a full disk is an error there, and the end of the process in mapped memory.
-            with partial.open("wb") as file:
-                header = {"descr": "<f2", "fortran_order": False, "shape": (tokens, *self.shape)}
-                np.lib.format.write_array_header_1_0(file, header)
-                done = 0
-                for some in _groups(sentences):
-                    for one in self._compute(some):
-                        file.write(one.astype("<f2", copy=False).tobytes())
-                    done += len(some)
-                    yield done, len(sentences)
-            # Mapped before it has its name: another run may remove it as soon as it has.
-            return np.asarray(np.load(partial, mmap_mode="r"))
+    def _write(self, path: Path, sentences: list[tuple[str, ...]], tokens: int) -> Iterator[tuple[int, int]]:
+        # Plain writes: a full disk is an error there, and the end of the process in mapped memory.
+        with new_file(path) as partial, partial.open("wb") as file:
+            header = {"descr": "<f2", "fortran_order": False, "shape": (tokens, *self.shape)}
+            np.lib.format.write_array_header_1_0(file, header)
+            done = 0
+            for some in _groups(sentences):
+                for one in self._compute(some):
+                    file.write(one.astype("<f2", copy=False).tobytes())
+                done += len(some)
+                yield done, len(sentences)
 
 
 def _groups(sentences: list[tuple[str, ...]]) -> Iterator[list[tuple[str, ...]]]:

@@ -182,7 +182,7 @@ def load(folder: str | PathLike[str], *, elmo: Embedder | str | PathLike[str] | 
     task = TASKS[config.bilmo_task](model, **asdict(config.settings))
     task.form_ = config.form
     words = _words(path, config)
-    task.vectors = None if words is None else "saved with the task" if words.values is not None else "scratch"
+    task.vectors = None if words is None else words.source
     try:
         task._set_facts(config.facts)
     except (KeyError, TypeError) as error:

@@ -6,12 +6,13 @@ Knows: model cards, splitters. Blind to: tasks, files.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import get_args
 
 from bilmo.embed.embedder import Embedder
 from bilmo.store.card import told
-from bilmo.text.split import detect, splitter
+from bilmo.text.split import Split, detect, splitter
 
-RULES = ("en", "west", "zh")
+RULES = [how for how in get_args(Split) if how != "spaces"]
 
 
 def of_model(elmo: Embedder | None) -> str:

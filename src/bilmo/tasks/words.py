@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bilmo.errors import ConfigError
 from bilmo.ids.batch import Sentence
-from bilmo.ids.vocab import Vocab
+from bilmo.ids.vocab import MARKS, Vocab
 from bilmo.net.config import TableConfig
 from bilmo.store import vectors as files
 from bilmo.store.vectors import Vectors
@@ -24,6 +24,8 @@ from bilmo.store.vectors import Vectors
 SCRATCH = "scratch"
 MOST = 400_000
 """Words that are taken from a file; files begin with the most frequent ones."""
+UNKNOWN = "<unk>"
+"""What files of vectors call the vector of words that they lack."""
 RARE = 2
 """From scratch, words that are rarer teach the vector of unknown words."""
 
@@ -43,6 +45,16 @@ class TaskWords:
         """The shape of the table; given vectors stay as they came, but for those of the marks."""
         given = self.values is not None
         return TableConfig(rows=len(self.vocab), width=self.width, given=given, tuned=not given, lower=self.lower)
+
+    @property
+    def source(self) -> Vectors | str:
+        """What they were made of, to fit a task like this one again."""
+        if self.values is None:
+            return SCRATCH
+        names, values = list(self.vocab.words[len(MARKS) :]), self.values[len(MARKS) :]
+        if UNKNOWN in names:
+            return Vectors(names, values)
+        return Vectors([UNKNOWN, *names], np.concatenate([self.values[[self.vocab.unknown]], values]))
 
 
 def loaded(source: Vectors | PathLike[str] | str) -> Vectors | str:
