@@ -3,24 +3,25 @@
 The old recipe is bilm-tf's: Adagrad, an endless stream, 16 rows of 20 words, 8,192 sampled words, 512 cells, 256 wide,
 2,048 filters over characters of 128. Both run on bilmo's own fast steps, so what is compared is the recipe alone.
 
-Minutes are steps: the rate of each recipe is measured first, while nothing else runs, and then each is trained for
-as many steps as fit into so many minutes at that rate. So the long part can run beside other work, be stopped, and
-be gone on with in the same FOLDER.
+Minutes are steps: the rate of each recipe, its looks at held-out text included, is measured first, while nothing else
+runs, and then each is trained for as many steps as fit into so many minutes at that rate. So the long part can run
+beside other work, be stopped, and be gone on with in the same FOLDER. What counts is the best model so far, which is
+what lies in the folder of a run.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import sys
 import tempfile
+import time
 from datetime import date
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from bilmo.train import recipe as recipes
-from bilmo.train.events import Finished, Look, Step
+from bilmo.train.events import Look, Step
 from bilmo.train.recipe import NetworkRecipe, Recipe
 from bilmo.train.run import train
 from text import DATA
@@ -33,8 +34,10 @@ OLD: dict[str, Any] = {
     "rate": 0.2, "warm_up": 0.0, "decay": False, "clip": 10.0, "dropout": 0.1, "average": 0.0,
     "weight_decay": 0.0, "patience": 0,
 }  # fmt: skip
-NEW: dict[str, Any] = {"patience": 0}
+NEW: dict[str, Any] = {"patience": 0}  # to the end, to see what the end brings
 OLD_MINUTES, NEW_MINUTES = (5, 10, 20, 40, 60), (5, 10, 20, 40)
+LOOKS = {"old": 700, "new": 500}
+"""Steps between looks, at most."""
 MEASURED = 40
 
 
@@ -43,34 +46,41 @@ def recipe_of(changes: dict[str, Any]) -> Recipe:
     return recipes.read("novel", changes)
 
 
-def rate(changes: dict[str, Any]) -> tuple[float, float]:
-    """Steps a minute, and steps an epoch."""
+def rate(changes: dict[str, Any], between: int) -> tuple[float, float]:
+    """Steps a minute with a look after so many, and steps an epoch."""
     with tempfile.TemporaryDirectory() as name:
-        seconds, last = [], 0.0
-        for event in train([TEXT], Path(name) / "run", recipe_of(changes | {"epochs": 1.0, "evaluate_every": 10**9})):
+        seconds, last, at = [], 0.0, 0.0
+        recipe = recipe_of(changes | {"epochs": 1.0, "evaluate_every": MEASURED})
+        for event in train([TEXT], Path(name) / "run", recipe):
             if isinstance(event, Step):
                 seconds.append(event.seconds)
-                last = event.done
-            if len(seconds) > MEASURED:
-                return 60 / median(seconds[10:]), (len(seconds) - 1) / last
+                last, at = event.done, time.perf_counter()
+            elif isinstance(event, Look):
+                look = time.perf_counter() - at
+                return 60 / (median(seconds[10:]) + look / between), (len(seconds) - 1) / last
     raise RuntimeError("the text is too short to measure on")
 
 
-def trained(folder: Path, changes: dict[str, Any], looks: list[int], per_epoch: float) -> dict[int, float]:
-    """Train up to the last look; held-out perplexity at each, by its step."""
-    every = math.gcd(*looks)
-    recipe = recipe_of(changes | {"epochs": looks[-1] / per_epoch, "evaluate_every": every})
+def trained(folder: Path, changes: dict[str, Any], steps: int, per_epoch: float, between: int) -> dict[int, float]:
+    """Train for so many steps; held-out perplexity at each look, by its step."""
+    recipe = recipe_of(changes | {"epochs": steps / per_epoch, "evaluate_every": between})
     found: dict[int, float] = {}
     if (folder / "train.jsonl").exists():
         events = map(json.loads, (folder / "train.jsonl").read_text(encoding="utf-8").splitlines())
         found = {event["number"]: event["mean"] for event in events if event["what"] == "look"}
+        if max(found, default=0) >= steps:
+            return found
     for event in train([TEXT], folder, recipe):
         if isinstance(event, Look):
             found[event.number] = event.mean
             print(f"{folder.name}: step {event.number}: {event.mean:.1f}", flush=True)
-        elif isinstance(event, Finished):
-            found[looks[-1]] = found[max(found)]
     return found
+
+
+def best(found: dict[int, float], step: int) -> float:
+    """The best perplexity up to the first look from a step on."""
+    last = min((number for number in found if number >= step), default=max(found))
+    return min(perplexity for number, perplexity in found.items() if number <= last)
 
 
 def main(folder: Path) -> None:
@@ -78,22 +88,20 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     rates = folder / "rates.json"
     if not rates.exists():
-        rates.write_text(json.dumps({"old": rate(OLD), "new": rate(NEW)}), encoding="utf-8")
+        found = {"old": rate(OLD, LOOKS["old"]), "new": rate(NEW, LOOKS["new"])}
+        rates.write_text(json.dumps(found), encoding="utf-8")
     (old, old_epoch), (new, new_epoch) = json.loads(rates.read_text(encoding="utf-8")).values()
     print(f"steps a minute: old {old:.1f}, new {new:.1f}", flush=True)
-    five = round(5 * old)
     ours = {}
-    for minutes in NEW_MINUTES[:2]:
+    for minutes in NEW_MINUTES:
         steps = round(minutes * new)
-        ours[minutes] = trained(folder / f"new-{minutes}", NEW, [steps], new_epoch)[steps]
-    theirs = trained(folder / "old", OLD, [five * m // 5 for m in OLD_MINUTES], old_epoch)
-    for minutes in NEW_MINUTES[2:]:
-        steps = round(minutes * new)
-        ours[minutes] = trained(folder / f"new-{minutes}", NEW, [steps], new_epoch)[steps]
+        ours[minutes] = best(trained(folder / f"new-{minutes}", NEW, steps, new_epoch, LOOKS["new"]), steps)
+    steps = -round(-OLD_MINUTES[-1] * old // LOOKS["old"]) * LOOKS["old"]  # up to a look
+    theirs = trained(folder / "old", OLD, steps, old_epoch, LOOKS["old"])
     rows = ["| minutes | old recipe | bilmo's `novel` |", "|---|---|---|"]
     for minutes in OLD_MINUTES:
         mine = f"{ours[minutes]:.1f}" if minutes in ours else ""
-        rows.append(f"| {minutes} | {theirs[five * minutes // 5]:.1f} | {mine} |")
+        rows.append(f"| {minutes} | {best(theirs, round(minutes * old)):.1f} | {mine} |")
     table = "\n".join(rows)
     print(table)
     heading = (

@@ -63,6 +63,10 @@ class Judged:
     """Words that each direction predicted, boundaries among them."""
 
 
+ROW_A_WORD = ("softmax.weight", "softmax.bias", "words.table.weight")
+"""Weights that have a row for each word of the vocabulary, by the names they have in a model's file."""
+
+
 class LanguageModel(nn.Module):
     """Network, softmax, learned start; both directions share word encoder and softmax."""
 

@@ -11,22 +11,32 @@ import torch
 from torch import nn
 
 from bilmo.errors import ConfigError
+from bilmo.train.model import ROW_A_WORD
 from bilmo.train.recipe import TrainRecipe
+
+FLOOR, NO_FLOOR = 1e-4, 1e-8
+"""Adam divides a gradient by its usual size. The row of a rare word has a gradient so seldom that its usual size is
+next to nothing, and one use of the word would move it as far as hundreds move the row of a frequent one: a small text
+would be learned by heart. So where there is a row a word, the divisor has a floor."""
 
 
 def optimizer_of(model: nn.Module, recipe: TrainRecipe) -> torch.optim.Optimizer:
     """What the recipe asks for; weight decay acts on matrices, not on biases and start states."""
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    groups = [
-        {"params": [p for p in trained if p.dim() > 1], "weight_decay": recipe.weight_decay},
-        {"params": [p for p in trained if p.dim() <= 1], "weight_decay": 0.0},
-    ]
+    adam = recipe.optimizer == "adam"
+    alike: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            decay = recipe.weight_decay if parameter.dim() > 1 else 0.0
+            floor = FLOOR if adam and name.removeprefix("bilm.") in ROW_A_WORD else NO_FLOOR
+            alike.setdefault((decay, floor), []).append(parameter)
+    if adam:
+        groups = [{"params": some, "weight_decay": decay, "eps": floor} for (decay, floor), some in alike.items()]
+        return torch.optim.AdamW(groups, lr=recipe.rate, betas=(0.9, 0.99), fused=True)
+    groups = [{"params": some, "weight_decay": decay} for (decay, _), some in alike.items()]
     if recipe.optimizer == "sgd":
         return torch.optim.SGD(groups, lr=recipe.rate)
-    if recipe.optimizer == "adagrad":
-        here = all(p.device.type == "cpu" for p in trained)  # torch has it in one pass for processors alone
-        return torch.optim.Adagrad(groups, lr=recipe.rate, initial_accumulator_value=1.0, fused=here)
-    return torch.optim.AdamW(groups, lr=recipe.rate, betas=(0.9, 0.99), fused=True)
+    here = all(p.device.type == "cpu" for p in model.parameters())  # torch has it in one pass for processors alone
+    return torch.optim.Adagrad(groups, lr=recipe.rate, initial_accumulator_value=1.0, fused=here)
 
 
 def rate_at(recipe: TrainRecipe, done: float) -> float:

@@ -22,7 +22,7 @@ from bilmo.net.config import BiLMConfig, CellConfig, CharsConfig, TableConfig, W
 from bilmo.net.softmax import Softmax
 from bilmo.store import vectors
 from bilmo.store.bundle import Bundle
-from bilmo.train.model import LanguageModel
+from bilmo.train.model import ROW_A_WORD, LanguageModel
 from bilmo.train.recipe import VECTORS, NetworkRecipe, TextRecipe
 
 
@@ -136,9 +136,6 @@ def shape_from(base: Bundle, text: TextRecipe, words: list[str], counts: NDArray
     if config.words.table:
         config = replace(config, words=replace(config.words, table=replace(config.words.table, rows=len(vocab))))
     return Shape(config, vocab, base.chars, None, replace(base, config=config, weights=weights, vocab=vocab))
-
-
-ROW_A_WORD = ("softmax.weight", "softmax.bias", "words.table.weight")
 
 
 def _with_rows(value: Tensor, like: int, more: int) -> Tensor:
