@@ -38,7 +38,7 @@ NEW: dict[str, Any] = {"patience": 0}  # to the end, to see what the end brings
 OLD_MINUTES, NEW_MINUTES = (5, 10, 20, 40, 60), (5, 10, 20, 40)
 LOOKS = {"old": 700, "new": 500}
 """Steps between looks, at most."""
-MEASURED = 40
+ROUNDS, MEASURED = 3, 40
 
 
 def recipe_of(changes: dict[str, Any]) -> Recipe:
@@ -88,8 +88,9 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     rates = folder / "rates.json"
     if not rates.exists():
-        found = {"old": rate(OLD, LOOKS["old"]), "new": rate(NEW, LOOKS["new"])}
-        rates.write_text(json.dumps(found), encoding="utf-8")
+        rounds = [(rate(OLD, LOOKS["old"]), rate(NEW, LOOKS["new"])) for _ in range(ROUNDS)]  # in turn: speeds drift
+        found = [(median(each for each, _ in one), one[0][1]) for one in zip(*rounds, strict=True)]
+        rates.write_text(json.dumps(dict(zip(("old", "new"), found, strict=True))), encoding="utf-8")
     (old, old_epoch), (new, new_epoch) = json.loads(rates.read_text(encoding="utf-8")).values()
     print(f"steps a minute: old {old:.1f}, new {new:.1f}", flush=True)
     ours = {}

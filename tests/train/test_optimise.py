@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from bilmo.train.optimise import optimizer_of
-
 from small_runs import loop, write_text
 
 RATE = 0.01
@@ -32,7 +31,7 @@ def test_a_small_gradient_moves_the_row_of_a_word_little_and_anything_else_by_th
     assert recipe.optimizer == "adam"
     rows = ("softmax.weight", "softmax.bias", "bilm.words.table.weight")
     other = "bilm.stacks.ahead.0.input"
-    far = moved(model, optimizer_of(model, recipe), {name: 1e-6 for name in (*rows, other)})
+    far = moved(model, optimizer_of(model, recipe), dict.fromkeys((*rows, other), 1e-06))
     assert far[other] == pytest.approx(RATE, rel=0.02)
     assert all(0 < far[name] < 0.02 * RATE for name in rows)
 
@@ -40,7 +39,7 @@ def test_a_small_gradient_moves_the_row_of_a_word_little_and_anything_else_by_th
 def test_a_large_gradient_moves_both_by_the_rate(model, tmp_path):
     recipe = loop(tmp_path, rate=RATE).recipe
     names = ("softmax.weight", "bilm.stacks.ahead.0.input")
-    far = moved(model, optimizer_of(model, recipe), {name: 1.0 for name in names})
+    far = moved(model, optimizer_of(model, recipe), dict.fromkeys(names, 1.0))
     assert [far[name] for name in names] == pytest.approx([RATE, RATE], rel=0.02)
 
 
