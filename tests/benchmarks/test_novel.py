@@ -1,0 +1,64 @@
+"""The benchmark of time to quality: its table, and that it goes on from what is on record."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from small_runs import recipe, threads, write_text
+
+PLACE = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def novel(tmp_path, monkeypatch):
+    """The benchmark on a tiny text, with tiny recipes."""
+    monkeypatch.syspath_prepend(str(PLACE))
+    spec = importlib.util.spec_from_file_location("novel_benchmark", PLACE / "novel.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "TEXT", write_text(tmp_path))
+    monkeypatch.setattr(module, "HERE", tmp_path)
+    monkeypatch.setattr(module, "recipe_of", lambda changes: recipe(tmp_path, **changes))
+    monkeypatch.setattr(module, "OLD", {"optimizer": "adagrad", "rate": 0.2, "decay": False, "patience": 0})
+    monkeypatch.setattr(module, "LOOKS", {"old": 10, "new": 10})
+    monkeypatch.setattr(module, "MEASURED", 12)
+    (tmp_path / "results").mkdir()
+    return module
+
+
+def test_looks_are_counted_up_to_the_first_from_a_step_on(novel):
+    found = {10: 9.0, 20: 5.0, 30: 7.0, 40: 4.0}
+    assert [novel.best(found, step) for step in (5, 10, 11, 30, 31, 50)] == [9.0, 9.0, 5.0, 5.0, 4.0, 4.0]
+
+
+def test_the_table_has_what_was_trained_and_nothing_is_trained_twice(novel, tmp_path, monkeypatch, capsys):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "rates.json").write_text('{"old": [0.5, 13.0], "new": [1.0, 13.0]}', encoding="utf-8")
+    with threads(1):
+        novel.main(run)
+        looks = {
+            name: [json.loads(row) for row in (run / name / "train.jsonl").read_text("utf-8").splitlines()]
+            for name in ("old", "new-10")
+        }
+        looks = {name: [row for row in rows if row["what"] == "look"] for name, rows in looks.items()}
+        assert [look["number"] for look in looks["old"]] == [10, 20, 30]  # 60 minutes at half a step a minute
+        table = (tmp_path / "results" / "novel.md").read_text("utf-8")
+        assert f"| 60 | {min(look['mean'] for look in looks['old']):.1f} |  |" in table
+        assert f"| 10 | {looks['old'][0]['mean']:.1f} | {looks['new-10'][0]['mean']:.1f} |" in table
+        monkeypatch.setattr(novel, "train", lambda *_: pytest.fail("trained again"))
+        capsys.readouterr()
+        novel.main(run)
+    assert (tmp_path / "results" / "novel.md").read_text("utf-8") == table
+
+
+def test_a_rate_counts_looks(novel, monkeypatch):
+    with threads(1):
+        often, epoch = novel.rate({}, 1)
+        seldom, same = novel.rate({}, 10**9)
+    assert 0 < often < seldom and epoch == same == pytest.approx(13, abs=1)
