@@ -664,10 +664,13 @@ def test_of_two_converts_to_one_target_exactly_one_wins(program, model, out):
     )
 
 
-def test_threads_that_wait_sleep_unless_the_user_wants_otherwise(run, monkeypatch):
-    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+def test_threads_that_wait_soon_sleep_unless_the_user_wants_otherwise(run, monkeypatch):
+    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
+        monkeypatch.setenv(name, "")  # so that both are put back afterwards
+        monkeypatch.delenv(name)
     run("--version")
-    assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE" and os.environ["GOMP_SPINCOUNT"] == "2000"
     monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    monkeypatch.delenv("GOMP_SPINCOUNT")
     run("--version")
-    assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"
+    assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE" and "GOMP_SPINCOUNT" not in os.environ

@@ -30,6 +30,8 @@ from bilmo.errors import BilmoError
 
 INTERRUPTED = 130
 """What typer makes of Ctrl-C."""
+SPINS = "2000"
+"""How often a waiting thread looks before it sleeps."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -73,9 +75,12 @@ def bilmo(
 
 def main() -> None:
     """Run a command; a user's mistake is one line on standard error and exit code 1, never a traceback."""
-    # Threads that wait would spin on cores that other programs could use, and are slowed down by them in turn. It must
-    # be set before torch is imported.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # Threads that wait would spin on cores that other programs could use, and are slowed down by them in turn; but to
+    # wake one costs more than a small operator takes, so they wait for microseconds before they sleep. Both must be set
+    # before torch is imported.
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+        os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
     try:
         app()
     except (BilmoError, OSError) as error:
