@@ -114,3 +114,20 @@ def test_the_sampled_gradients_are_those_of_plain_autograd(monkeypatch, at_once)
     torch.testing.assert_close(found, expected)
     for a, b in zip(gradients(2 * found, softmax, outputs), gradients(2 * expected, softmax, outputs), strict=True):
         torch.testing.assert_close(a, b)
+
+
+def test_a_target_that_is_all_that_was_drawn_costs_nothing(monkeypatch):
+    monkeypatch.setattr(LogUniform, "draw", lambda self, samples, random: (torch.tensor([7]), 1))
+    softmax, outputs, _ = problem()
+    found, each = sampled_loss(1, np.random.default_rng(0))(softmax, outputs, torch.full((len(outputs),), 7))
+    assert not each.any()
+    assert all(not part.any() for part in gradients(found, softmax, outputs))
+
+
+def test_logits_far_from_zero_are_no_danger():
+    softmax, outputs, targets = problem()
+    with torch.no_grad():
+        softmax.bias.add_(5000.0)
+    logits = outputs @ softmax.weight.t() + softmax.bias
+    found, _ = full_loss(softmax, outputs, targets)
+    torch.testing.assert_close(found, torch.nn.functional.cross_entropy(logits, targets))

@@ -58,14 +58,14 @@ class _Scored(Function):
         d_outputs = torch.empty_like(outputs) if wanted else None
         d_rows, d_row_bias = (torch.zeros_like(rows), torch.zeros_like(row_bias)) if wanted else (None, None)
         d_true = outputs.new_empty(len(outputs))  # what reaches the target's own logit, where that is apart
-        step = max(1, AT_ONCE // len(rows))
+        step = min(max(1, AT_ONCE // len(rows)), len(outputs))
+        room = outputs.new_empty(step, len(rows))  # once: new memory for every piece would take longer than the sums
         for at in range(0, len(outputs), step):
             piece = slice(at, at + step)
             out, target = outputs[piece], targets[piece]
-            logits = torch.addmm(row_bias, out, rows.t())  # (n, V or S)
+            logits = torch.addmm(row_bias, out, rows.t(), out=room[: len(out)])  # (n, V or S)
             if words is None:
                 true = logits.gather(1, target[:, None])[:, 0]
-                scale = torch.logsumexp(logits, dim=1)
             else:
                 assert target_offset is not None
                 place = torch.searchsorted(words, target).clamp_(max=len(words) - 1)
@@ -73,11 +73,15 @@ class _Scored(Function):
                 logits[hit, place[hit]] = float("-inf")  # the target itself was drawn
                 near = weight.index_select(0, target)  # (n, D)
                 true = (out * near).sum(dim=1) + bias[target] + target_offset[piece]
-                scale = torch.logaddexp(torch.logsumexp(logits, dim=1), true)
+            peak = logits.amax(dim=1).clamp_(min=torch.finfo(logits.dtype).min)  # it is -inf where all were left out
+            d = logits.sub_(peak[:, None]).exp_()
+            scale = peak + d.sum(dim=1).log_()
+            if words is not None:
+                scale = torch.logaddexp(scale, true)
             each[piece] = scale - true
             if d_outputs is None or d_rows is None or d_row_bias is None:
                 continue
-            d = logits.sub_(scale[:, None]).exp_()  # probabilities, then the gradient of the logits for each position
+            d.mul_((peak - scale).exp_()[:, None])  # probabilities, then the gradient of the logits for each position
             if words is None:
                 d.scatter_add_(1, target[:, None], d.new_full((len(d), 1), -1))
             torch.mm(d, rows, out=d_outputs[piece])
