@@ -133,8 +133,8 @@ def training(events: Iterable[Event], folder: Path) -> None:
 
 def _prepared(event: Prepared) -> None:
     tokens, facts = event.corpus.tokens, event.corpus
-    few = event.unknown > MANY_UNKNOWN and event.vocab < facts.words
-    advice = "; a larger --vocab-size or a lower --min-count makes them fewer" if few else ""
+    many = event.unknown > MANY_UNKNOWN and event.vocab < facts.words
+    advice = "; a larger --vocab-size or a lower --min-count makes them fewer" if many else ""
     pairs(
         [
             ("split", event.lang),

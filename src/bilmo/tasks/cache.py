@@ -31,6 +31,7 @@ Half = NDArray[np.float16]
 AT_ONCE = 8192
 """Tokens, about, whose layers are computed in one call."""
 MOST_GB = 20.0
+TRIES = 4
 
 
 def default_folder() -> Path:
@@ -96,11 +97,15 @@ class LayerStore:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             with FileLock(path.with_suffix(".lock")):
-                # Again where another run, which needs the room, removes it before it is opened.
-                while (values := _opened(path, (tokens, depth, width))) is None:
+                for _ in range(TRIES):  # again where another run, which needs the room, removes it before it is opened
+                    values = _opened(path, (tokens, depth, width))
+                    if values is not None:
+                        break
                     _clear(self._folder, path)
                     _make_room(self._folder, tokens * depth * width * 2)
                     yield from self._write(path, distinct, tokens)
+                else:
+                    raise OutputError(f"{path.name} was gone or unreadable {TRIES} times, as soon as it was written")
         except (OSError, OutputError) as error:
             cause = error.__cause__ or error  # what `new_file` made of it names a file that nobody knows
             raise OutputError(

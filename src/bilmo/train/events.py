@@ -13,7 +13,7 @@ from bilmo.train.corpus import Facts
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run will take, told from a step that was tried."""
+    """What a run will take, told from a step and a look that were tried."""
 
     seconds: float
     """Until its end, about."""
