@@ -3,6 +3,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils.flop_counter import FlopCounterMode
 
 import bilmo.train.loss
 from bilmo.net.softmax import Softmax
@@ -36,8 +37,9 @@ def test_the_full_loss_and_its_gradients_are_those_of_plain_autograd(monkeypatch
 
 def test_a_loss_that_needs_no_gradient_is_the_same():
     softmax, outputs, targets = problem()
-    with torch.no_grad():
+    with torch.no_grad(), FlopCounterMode(display=False) as work:
         alone, _ = full_loss(softmax, outputs, targets)
+    assert work.get_total_flops() == 2 * outputs.numel() * len(softmax.weight)  # the logits and no product more
     torch.testing.assert_close(alone, full_loss(softmax, outputs, targets)[0].detach())
 
 

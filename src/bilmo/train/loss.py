@@ -117,7 +117,10 @@ class _Scored(Function):
 
 def full_loss(softmax: Softmax, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """The exact loss, over the whole vocabulary."""
-    return _Scored.apply(outputs, softmax.weight, softmax.bias, targets, None, None, None)  # type: ignore[no-untyped-call, no-any-return]
+    parts: tuple[Tensor, ...] = (outputs, softmax.weight, softmax.bias)
+    if not torch.is_grad_enabled():  # or the gradients, two thirds of the work, would be made and thrown away
+        parts = tuple(part.detach() for part in parts)
+    return _Scored.apply(*parts, targets, None, None, None)  # type: ignore[no-untyped-call, no-any-return]
 
 
 class LogUniform:
