@@ -115,8 +115,13 @@ class Mix(nn.Module):
         return torch.as_tensor(self.dropout(mixed * layers.mask.unsqueeze(-1)))
 
     def _weighted(self, values: Tensor) -> Tensor:
-        shares = self.shares.repeat_interleave(values.shape[-1] // len(self.weights), dim=0)  # (2D, L+1)
-        return self.scale * torch.einsum("lbtd,dl->btd", values, shares)
+        shares = self.shares.t()  # (L+1, 1 or 2)
+        if len(self.weights) > 1:
+            shares = shares.repeat_interleave(self.width, dim=1)  # (L+1, 2D)
+        mixed = shares[0] * values[0]
+        for share, layer in zip(shares[1:], values[1:], strict=True):  # one after the other: einsum would copy them all
+            mixed = torch.addcmul(mixed, share, layer)
+        return self.scale * mixed
 
     def _normed(self, values: Tensor, mask: Tensor) -> Tensor:
         if self.norm is None:

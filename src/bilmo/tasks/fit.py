@@ -61,7 +61,7 @@ class Fitting:
         tuned = [p for name, p in network.named_parameters() if p.requires_grad and ".tuned." in name]
         own = [p for name, p in network.named_parameters() if p.requires_grad and ".tuned." not in name]
         groups = [{"params": own, "lr": settings.rate}, {"params": tuned, "lr": settings.tune_rate}]
-        self._optimizer = torch.optim.Adam([group for group in groups if group["params"]])
+        self._optimizer = torch.optim.Adam([group for group in groups if group["params"]], fused=True)
         self.progress = Progress()
         self._best: dict[str, Tensor] = {}
         if checkpoint is not None and checkpoint.exists():
