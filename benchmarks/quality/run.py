@@ -46,7 +46,7 @@ QUESTIONS = (
     Question("trec", "trec", settings={"head": "bilstm"}),
     Question("wnut17", "wnut17", settings={"patience": 8}),
     Question("wikigold", "wikigold", settings={"patience": 8}),
-    Question("ud_english_ewt", "ud_english_ewt", settings={"patience": 3}),
+    Question("ud_english_ewt", "ud_english_ewt", settings={"patience": 3, "batch": 64, "rate": 0.002}),
     Question("parts of speech by layer", "ud_english_ewt", ("0", "1", "2"), {"head": "linear", "dropout": 0.0}),
 )
 NARROW = {"dropout": 0.2}
