@@ -33,7 +33,7 @@ OLD: dict[str, Any] = {
     "cells": 512, "width": 256, "char_width": 128, "filters": NetworkRecipe().filters, "max_characters": 50,
     "context": "stream", "batch": 320, "window": 20, "softmax": "sampled", "samples": 8192, "optimizer": "adagrad",
     "rate": 0.2, "warm_up": 0.0, "decay": False, "clip": 10.0, "dropout": 0.1, "average": 0.0,
-    "weight_decay": 0.0, "patience": 0,
+    "weight_decay": 0.0, "prior": "flat", "patience": 0,
 }  # fmt: skip
 NEW: dict[str, Any] = {}
 """As it comes: it stops by itself when held-out text gets no better."""

@@ -44,7 +44,7 @@ class Question:
 QUESTIONS = (
     Question("sst5", "sst5", settings={"head": "mean"}),
     Question("trec", "trec", settings={"head": "bilstm"}),
-    Question("wnut17", "wnut17", settings={"patience": 8}),
+    Question("wnut17", "wnut17", settings={"patience": 8, "batch": 64, "rate": 0.002}),
     Question("wikigold", "wikigold", settings={"patience": 8}),
     Question("ud_english_ewt", "ud_english_ewt", settings={"patience": 3, "batch": 64, "rate": 0.002}),
     Question("parts of speech by layer", "ud_english_ewt", ("0", "1", "2"), {"head": "linear", "dropout": 0.0}),

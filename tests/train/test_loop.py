@@ -1,6 +1,7 @@
 """Single steps: those that explode, the order of the text, and what a run will cost."""
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -63,6 +64,19 @@ def test_an_exploding_step_is_undone_and_told(tmp_path, monkeypatch, instead, co
     good = run.step(text[4], 0.2)
     assert not good.skipped and good.number == 5 and not same(before, copied(run))
     assert all(torch.isfinite(value).all() for value in copied(run))
+
+
+def test_a_new_softmax_predicts_words_by_their_counts_or_all_alike(tmp_path):
+    write_text(tmp_path)
+    run = loop(tmp_path, vocab_size=6)
+    text = run.corpus.sentences("train")
+    vocab = run.shape.vocab.words
+    known = [word if word in vocab else "<UNK>" for word in np.array(run.corpus.words)[text.ids].tolist()]
+    counts = Counter([*known, *["<S>", "</S>"] * (len(text.ends) // 2)])
+    expected = torch.tensor([counts[word] + 1 for word in vocab]) / (len(known) + len(text.ends) + len(vocab))
+    torch.testing.assert_close(run.model.softmax.bias.exp(), expected, rtol=0.01, atol=0)  # an odd sentence is cut off
+    assert counts["<UNK>"] > 0
+    assert not loop(tmp_path, prior="flat").model.softmax.bias.any()
 
 
 def test_a_step_whose_gradient_alone_is_not_a_number_is_undone(tmp_path):

@@ -72,7 +72,8 @@ class Loop:
         if recipe.context == "stream" and steps < recipe.window:
             raise TextError(f"the text has {steps} words and sentence ends; a stream needs {recipe.window} or more")
         self._checkpoint = folder / "training" / "checkpoint.safetensors"
-        self.model: LanguageModel = shape.model(recipe.seed).to(self._device)
+        prior = self._prior() if recipe.prior == "counts" else None
+        self.model: LanguageModel = shape.model(recipe.seed, prior).to(self._device)
         self.model.bilm.dropout = recipe.dropout
         self.model.bfloat16_products = recipe.precision == "bfloat16"
         self._optimizer = optimizer_of(self.model, recipe)
@@ -124,6 +125,14 @@ class Loop:
             return Cost(60 * self.recipe.minutes * left, memory)
         steps = len(text) * self.recipe.epochs * left
         return Cost(seconds * steps + self._look_seconds() * steps / self._between_looks(text), memory)
+
+    def _prior(self) -> Tensor:
+        """Log of each word's share of the text: (V,). Learning it word by word would take thousands of steps."""
+        counts = np.bincount(self._vocab_ids, self.corpus.counts, minlength=len(self.shape.vocab))
+        for mark in (SENTENCE_BEGIN, SENTENCE_END):  # each is predicted in one of two directions
+            counts[self._vocab_ids[MARKS.index(mark)]] += self.corpus.facts.sentences["train"] / 2
+        counts += 1  # words of a softmax that do not occur here
+        return torch.from_numpy(np.log(counts / counts.sum()))
 
     def _between_looks(self, text: TextSteps) -> int:
         """Steps; one look in a pass at least, or a small text is learned by heart before anybody looks."""

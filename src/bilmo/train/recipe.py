@@ -98,6 +98,8 @@ class TrainRecipe:
     """auto: full up to 10,000 words."""
     samples: int = 4096
     """sampled: words that compete with the right one in a step."""
+    prior: Literal["counts", "flat"] = "counts"
+    """What a new softmax predicts before it has learned anything: words by their counts in the text, or all alike."""
     head_first: float = 0.0
     """Share of the run in which the softmax alone is trained, for a network that came without one."""
     optimizer: Literal["adam", "adagrad", "sgd"] = "adam"

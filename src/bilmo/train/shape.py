@@ -37,10 +37,16 @@ class Shape:
     base: Bundle | None = None
     """The model to go on from, with a row for each word of `vocab` wherever it has rows."""
 
-    def model(self, seed: int) -> LanguageModel:
-        """A model to train; the same seed gives the same weights."""
+    def model(self, seed: int, prior: Tensor | None = None) -> LanguageModel:
+        """A model to train; the same seed gives the same weights.
+
+        `prior` (V,): log-probabilities that a new softmax begins with; without them all words are alike.
+        """
         torch.manual_seed(seed)
         model = LanguageModel(BiLM(self.config), Softmax(len(self.vocab), self.config.width))
+        if prior is not None:
+            with torch.no_grad():
+                model.softmax.bias.copy_(prior)
         if self.given is not None:
             self._give(model, self.given)
         if self.base is not None:
