@@ -34,8 +34,8 @@ def test_log_probabilities_equal_the_reference(seed, positions, words, width):
     np.testing.assert_allclose(found, expected, atol=1e-12, rtol=1e-12)
 
 
-@pytest.mark.parametrize("at_once", [1, 11, 40, 76, 77, 10**6])
-def test_positions_in_pieces_change_nothing(at_once, monkeypatch):
+@pytest.mark.parametrize("at_once", [1, 2, 6, 7, 10, 11, 1000])
+def test_positions_and_words_in_pieces_change_nothing(at_once, monkeypatch):
     softmax, outputs, targets = draw(0)
     whole = softmax.log_probs(outputs, targets)
     monkeypatch.setattr(bilmo.net.softmax, "AT_ONCE", at_once)
@@ -44,16 +44,16 @@ def test_positions_in_pieces_change_nothing(at_once, monkeypatch):
 
 def test_the_logits_held_are_bounded(monkeypatch):
     softmax, outputs, targets = draw(0)
-    linear, held = torch.nn.functional.linear, []
+    addmm, held = torch.addmm, []
 
     def watched(*given_):
-        held.append(linear(*given_))
+        held.append(addmm(*given_))
         return held[-1]
 
-    monkeypatch.setattr(bilmo.net.softmax, "AT_ONCE", 25)
-    monkeypatch.setattr(torch.nn.functional, "linear", watched)
+    monkeypatch.setattr(bilmo.net.softmax, "AT_ONCE", 4)
+    monkeypatch.setattr(torch, "addmm", watched)
     softmax.log_probs(outputs, targets)
-    assert [tuple(logits.shape) for logits in held] == [(2, 11), (2, 11), (2, 11), (1, 11)]
+    assert [tuple(logits.shape) for logits in held] == [(4, 4), (4, 4), (4, 3), (3, 4), (3, 4), (3, 3)]
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 1e4])
@@ -78,7 +78,7 @@ def test_gradients_reach_outputs_weight_and_bias_in_pieces_too(monkeypatch):
         -torch.nn.functional.cross_entropy(outputs @ softmax.weight.t() + softmax.bias, targets, reduction="sum"),
         wanted,
     )
-    monkeypatch.setattr(bilmo.net.softmax, "AT_ONCE", 25)
+    monkeypatch.setattr(bilmo.net.softmax, "AT_ONCE", 4)
     found = torch.autograd.grad(softmax.log_probs(outputs, targets).sum(), wanted)
     for a, b in zip(found, expected, strict=True):
         torch.testing.assert_close(a, b, atol=1e-12, rtol=1e-12)

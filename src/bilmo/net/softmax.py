@@ -10,8 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-AT_ONCE = 1 << 24
-"""Logits held at a time (64 MB of float32): a vocabulary of 800,000 words must not fill the memory."""
+AT_ONCE = 1024
+"""Positions, and words, whose logits are held at a time: 4 MB of float32, which stay near the processor."""
 
 
 class Softmax(nn.Module):
@@ -26,10 +26,12 @@ class Softmax(nn.Module):
 
     def log_probs(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Natural log-probability of each target word: (N, D) and (N,) to (N,), over the whole vocabulary."""
-        step = max(1, AT_ONCE // len(self.weight))
         parts = []
-        for out, target in zip(outputs.split(step), targets.split(step), strict=True):
-            logits = nn.functional.linear(out, self.weight, self.bias)  # (n, V)
-            chosen = logits.gather(1, target[:, None])[:, 0]
-            parts.append(chosen - torch.logsumexp(logits, dim=1))
+        for out, target in zip(outputs.split(AT_ONCE), targets.split(AT_ONCE), strict=True):
+            chosen = (out * self.weight[target]).sum(dim=1) + self.bias[target]  # (n,)
+            scale = torch.full_like(chosen, -torch.inf)
+            for weight, bias in zip(self.weight.split(AT_ONCE), self.bias.split(AT_ONCE), strict=True):
+                logits = torch.addmm(bias, out, weight.t())  # (n, v)
+                scale = torch.logaddexp(scale, torch.logsumexp(logits, dim=1))
+            parts.append(chosen - scale)
         return torch.cat(parts)

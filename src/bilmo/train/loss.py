@@ -48,15 +48,12 @@ class _Scored(Function):
         offset: Tensor | None,
         target_offset: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        ctx.grads = None
-        wanted = any(ctx.needs_input_grad)
         rows = weight if words is None else weight.index_select(0, words)  # (V or S, D)
         row_bias = bias if words is None else bias.index_select(0, words)
         if offset is not None:
             row_bias = row_bias + offset
         each = outputs.new_empty(len(outputs))
-        d_outputs = torch.empty_like(outputs) if wanted else None
-        d_rows, d_row_bias = (torch.zeros_like(rows), torch.zeros_like(row_bias)) if wanted else (None, None)
+        d_outputs, d_rows, d_row_bias = torch.empty_like(outputs), torch.zeros_like(rows), torch.zeros_like(row_bias)
         d_true = outputs.new_empty(len(outputs))  # what reaches the target's own logit, where that is apart
         step = min(max(1, AT_ONCE // len(rows)), len(outputs))
         room = outputs.new_empty(step, len(rows))  # once: new memory for every piece would take longer than the sums
@@ -79,8 +76,6 @@ class _Scored(Function):
             if words is not None:
                 scale = torch.logaddexp(scale, true)
             each[piece] = scale - true
-            if d_outputs is None or d_rows is None or d_row_bias is None:
-                continue
             d.mul_((peak - scale).exp_()[:, None])  # probabilities, then the gradient of the logits for each position
             if words is None:
                 d.scatter_add_(1, target[:, None], d.new_full((len(d), 1), -1))
@@ -90,17 +85,15 @@ class _Scored(Function):
                 d_outputs[piece] += d_true[piece, None] * near
             d_rows.addmm_(d.t(), out)
             d_row_bias += d.sum(dim=0)
-        if wanted:
-            for part in (d_outputs, d_rows, d_row_bias, d_true):
-                assert part is not None
-                part.div_(len(outputs))
-            if words is None:
-                ctx.grads = (d_outputs, d_rows, d_row_bias)
-            else:
-                d_weight, d_bias = torch.zeros_like(weight), torch.zeros_like(bias)
-                d_weight.index_add_(0, words, d_rows).index_add_(0, targets, d_true[:, None] * outputs)  # type: ignore[arg-type]
-                d_bias.index_add_(0, words, d_row_bias).index_add_(0, targets, d_true)  # type: ignore[arg-type]
-                ctx.grads = (d_outputs, d_weight, d_bias)
+        for part in (d_outputs, d_rows, d_row_bias, d_true):
+            part.div_(len(outputs))
+        if words is None:
+            ctx.grads = (d_outputs, d_rows, d_row_bias)
+        else:
+            d_weight, d_bias = torch.zeros_like(weight), torch.zeros_like(bias)
+            d_weight.index_add_(0, words, d_rows).index_add_(0, targets, d_true[:, None] * outputs)
+            d_bias.index_add_(0, words, d_row_bias).index_add_(0, targets, d_true)
+            ctx.grads = (d_outputs, d_weight, d_bias)
         ctx.mark_non_differentiable(each)
         return each.mean(), each
 
@@ -117,10 +110,10 @@ class _Scored(Function):
 
 def full_loss(softmax: Softmax, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """The exact loss, over the whole vocabulary."""
-    parts: tuple[Tensor, ...] = (outputs, softmax.weight, softmax.bias)
-    if not torch.is_grad_enabled():  # or the gradients, two thirds of the work, would be made and thrown away
-        parts = tuple(part.detach() for part in parts)
-    return _Scored.apply(*parts, targets, None, None, None)  # type: ignore[no-untyped-call, no-any-return]
+    if not torch.is_grad_enabled():  # gradients are two thirds of the work
+        each = -softmax.log_probs(outputs, targets)
+        return each.mean(), each
+    return _Scored.apply(outputs, softmax.weight, softmax.bias, targets, None, None, None)  # type: ignore[no-untyped-call, no-any-return]
 
 
 class LogUniform:
