@@ -1,11 +1,12 @@
-"""What the optimiser does to rows that are seldom used."""
+"""What the optimiser does to rows that are seldom used, and its rate over a run."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from bilmo.train.optimise import optimizer_of
+from bilmo.train.optimise import optimizer_of, rate_at
+from bilmo.train.recipe import TrainRecipe
 from small_runs import loop, write_text
 
 RATE = 0.01
@@ -50,3 +51,13 @@ def test_every_weight_is_trained_once_and_biases_do_not_decay(model, tmp_path, o
     trained = [p for p in model.parameters() if p.requires_grad]
     assert sum(len(group["params"]) for group in groups) == len(trained)
     assert {id(p): 0.3 if p.dim() > 1 else 0.0 for p in trained} == decays
+
+
+def test_the_rate_rises_then_falls_in_a_straight_line_or_stays():
+    recipe = TrainRecipe(rate=0.8, warm_up=0.2)
+    assert [rate_at(recipe, done) for done in (0.2, 0.4, 0.6, 0.8, 1.0, 1.1)] == pytest.approx(
+        [0.8, 0.6, 0.4, 0.2, 0, 0]
+    )
+    assert 0 < rate_at(recipe, 0.0) < 0.001 and rate_at(recipe, 0.1) == pytest.approx(0.4, rel=1e-3)
+    level = TrainRecipe(rate=0.8, warm_up=0.0, decay=False)
+    assert [rate_at(level, done) for done in (0.0, 0.5, 1.0)] == [0.8, 0.8, 0.8]

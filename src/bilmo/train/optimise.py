@@ -5,8 +5,6 @@ Knows: torch.optim, TrainRecipe. Blind to: text, files.
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import nn
 
@@ -40,13 +38,12 @@ def optimizer_of(model: nn.Module, recipe: TrainRecipe) -> torch.optim.Optimizer
 
 
 def rate_at(recipe: TrainRecipe, done: float) -> float:
-    """The rate when a share `done` of the run is over: up from 0, then level or down to 0 along a cosine."""
+    """The rate when a share `done` of the run is over: up from 0, then level or straight down to 0."""
     if done < recipe.warm_up:
         return recipe.rate * (done + 1e-4) / (recipe.warm_up + 1e-4)
     if not recipe.decay:
         return recipe.rate
-    rest = (done - recipe.warm_up) / (1 - recipe.warm_up)
-    return recipe.rate * 0.5 * (1 + math.cos(math.pi * min(1.0, rest)))
+    return recipe.rate * (1 - min(1.0, done)) / (1 - recipe.warm_up)
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

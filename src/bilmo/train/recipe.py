@@ -107,7 +107,7 @@ class TrainRecipe:
     warm_up: float = 0.02
     """Share of the run over which the rate rises from 0."""
     decay: bool = True
-    """The rate falls to 0 over the run, after a cosine; else it stays."""
+    """The rate falls to 0 over the run, in a straight line; else it stays."""
     clip: float = 5.0
     """Bound on the norm of all gradients together."""
     dropout: float = 0.1
