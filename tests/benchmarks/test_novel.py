@@ -24,7 +24,9 @@ def novel(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "TEXT", write_text(tmp_path))
     monkeypatch.setattr(module, "HERE", tmp_path)
     monkeypatch.setattr(module, "recipe_of", lambda changes: recipe(tmp_path, **changes))
-    monkeypatch.setattr(module, "OLD", {"optimizer": "adagrad", "rate": 0.2, "decay": False, "patience": 0})
+    monkeypatch.setattr(
+        module, "OLD", {"optimizer": "adagrad", "rate": 0.2, "decay": False, "patience": 0, "epochs": 5.0}
+    )
     monkeypatch.setattr(module, "LOOKS", {"old": 10, "new": 10})
     monkeypatch.setattr(module, "MEASURED", 12)
     (tmp_path / "results").mkdir()
