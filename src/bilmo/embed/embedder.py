@@ -253,17 +253,17 @@ class Embedder:
         out: list[Vectors] = [np.empty(0, dtype=np.float32)] * len(sentences)
         with torch.inference_mode():
             for numbers, lengths, values in self._run(sentences):
-                at = 0
-                for k, length in zip(numbers, lengths, strict=True):
-                    top = values[-1, at : at + length]  # (T, 2D)
-                    at += length
-                    ids = torch.tensor([vocab.begin, *vocab.ids(sentences[k]), vocab.end])
-                    scores = []
-                    for half, direction in enumerate(self.config.directions):
-                        output = top[:, half * width : (half + 1) * width]
-                        seen, said = (output[:-1], ids[1:]) if direction == "ahead" else (output[1:], ids[:-1])
-                        scores.append(self._softmax.log_probs(seen, said))
-                    out[k] = torch.stack(scores).numpy()
+                ids = torch.tensor([id for k in numbers for id in (vocab.begin, *vocab.ids(sentences[k]), vocab.end)])
+                ends = np.cumsum(lengths)
+                before = torch.from_numpy(np.delete(np.arange(len(ids)), ends - 1))  # each place that has a next one
+                scores = []
+                for half, direction in enumerate(self.config.directions):
+                    seen, said = (before, before + 1) if direction == "ahead" else (before + 1, before)
+                    output = values[-1, seen, half * width : (half + 1) * width]  # of all sentences at once
+                    scores.append(self._softmax.log_probs(output, ids[said]))
+                parts = torch.stack(scores).split([length - 1 for length in lengths], dim=1)
+                for k, part in zip(numbers, parts, strict=True):
+                    out[k] = part.numpy().copy()  # to let go of the others
         return out
 
     def word_vectors(self, words: Sequence[str]) -> Vectors:
