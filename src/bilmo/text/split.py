@@ -51,6 +51,7 @@ TOKEN = regex.compile(
   | (?:\p{{L}}\.){{2,}}                                            # U.S., e.g.
   | {WORD}+(?:[-'’_&]{WORD}+|(?<=\p{{N}})[.,:/]\p{{N}}+)*          # words, numbers, well-known, 3.14
   | \.{{2,}} | …+ | -{{2,}}                                        # dots and dashes stay together
+  | \s+                                                            # or an accent would join the space before it
   | \X                                                             # anything else: one character as a reader sees it
     """,
     regex.VERBOSE,
