@@ -11,7 +11,7 @@ import bilmo
 import bilmo.train.loop
 from bilmo.errors import BilmoError
 from bilmo.train import checkpoint
-from bilmo.train.events import Step
+from bilmo.train.events import Look, Step
 from bilmo.train.loop import Loop
 from bilmo.train.loss import full_loss
 from bilmo.train.run import train
@@ -228,3 +228,15 @@ def test_a_look_at_held_out_text_counts_as_time_of_the_run(tmp_path):
     assert run.progress.seconds == 0
     run._look()
     assert run.progress.seconds > 0
+
+
+def test_passes_of_unequal_length_have_a_look_each(tmp_path):
+    text = write_text(tmp_path, lines=300)
+    events = list(
+        train([text], tmp_path / "model", recipe(tmp_path, evaluate_every=10**6, batch=25, epochs=3, save_every=1000))
+    )
+    passes = Counter(event.epoch for event in events if isinstance(event, Step)).values()
+    assert len(set(passes)) > 1
+    looks = [event.number for event in events if isinstance(event, Look)]
+    assert all(min(passes) <= gap <= max(passes) for gap in np.diff([0, *looks[:-1]]))  # the last look ends the run
+    assert len(looks) in (3, 4)

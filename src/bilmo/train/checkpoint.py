@@ -38,6 +38,8 @@ class Progress:
     """The lowest held-out loss, nats a word, mean of both directions."""
     looks: int = 0
     """At held-out text since then."""
+    looked: int | None = None
+    """The step of the last look."""
     skipped: int = 0
     """Steps that were undone."""
     usual_loss: float | None = None

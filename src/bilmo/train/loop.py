@@ -80,7 +80,6 @@ class Loop:
         self._average: dict[str, Tensor] = {}
         self._state: State | None = None
         self._undone = 0
-        self._looked = -1
         self.progress = Progress()
         self.story: Story | None = None
         """For the model card."""
@@ -102,7 +101,8 @@ class Loop:
                     yield from self._finish("all is trained")
                     return
                 yield self.step(text[progress.step], done)
-                if progress.steps % self._between_looks(text) == 0:
+                # Not every so many steps of the run: passes differ in length, and so may what lies between two looks.
+                if progress.steps - (progress.looked or 0) >= self._between_looks(text):
                     yield self._look()
                     if recipe.patience and progress.looks >= recipe.patience:
                         yield from self._finish(f"held-out text got no better in {progress.looks} looks")
@@ -271,7 +271,7 @@ class Loop:
             self.progress.looks += 1
         if trained:
             self.model.load_state_dict(trained)
-        self._looked = self.progress.steps
+        self.progress.looked = self.progress.steps
         self.progress.seconds += time.perf_counter() - began
         return look
 
@@ -297,7 +297,7 @@ class Loop:
         return replace(made, card=card_of(made, story)) if story else made
 
     def _finish(self, why: str) -> Iterator[Event]:
-        if self._looked != self.progress.steps:
+        if self.progress.looked != self.progress.steps:
             yield self._look()
         self.progress.finished = True
         self._save()
