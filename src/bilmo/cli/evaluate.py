@@ -41,5 +41,6 @@ def evaluate(
             ("text", f"{found.words:,} words in {found.sentences:,} sentences"),
             ("unknown words", f"{found.unknown:,} ({found.unknown / max(1, found.words):.2%})"),
             *((f"perplexity {name}", f"{value:.2f}") for name, value in perplexity.items()),
+            ("of known words", f"{found.known:.2f}"),
         ]
     )

@@ -29,6 +29,8 @@ class Score:
     words: int
     unknown: int
     """Words that are not in the vocabulary; what is predicted for them is `<UNK>`."""
+    unknown_loss: float
+    """That of unknown words, the mean of both directions."""
 
     @property
     def perplexity(self) -> dict[str, float]:
@@ -36,18 +38,34 @@ class Score:
         each = {name: loss / (self.words + self.sentences) for name, loss in self.losses.items()}
         return {name: math.exp(loss) for name, loss in (each | {"mean": sum(each.values()) / len(each)}).items()}
 
+    @property
+    def known(self) -> float:
+        """The mean perplexity with unknown words left out: how well one knows that a word is unknown does not count."""
+        mean = sum(self.losses.values()) / len(self.losses)
+        return math.exp((mean - self.unknown_loss) / (self.words + self.sentences - self.unknown))
+
 
 def score(elmo: Embedder, sentences: Iterable[Sentence]) -> Score:
     """Score any amount of text; with start="carry" each sentence goes on from the one before."""
     size = 1 if elmo.start == "carry" else AT_ONCE
     rest = iter(sentences)
-    totals = np.zeros(len(elmo.config.directions))
+    directions = elmo.config.directions
+    totals = np.zeros(len(directions))
     count = words = unknown = 0
+    unknown_loss = 0.0
     while some := list(islice(rest, size)):
-        totals += sum(-row.astype(np.float64).sum(axis=1) for row in elmo.log_probs(some))
+        rows = elmo.log_probs(some)
+        vocab = elmo.bundle.vocab
+        assert vocab is not None, "log_probs needs one too"
+        for sentence, row in zip(some, rows, strict=True):
+            losses = -row.astype(np.float64)
+            totals += losses.sum(axis=1)
+            strange = np.array([word not in vocab for word in sentence], dtype=np.bool_)
+            for direction, loss in zip(directions, losses, strict=True):
+                of_words = loss[:-1] if direction == "ahead" else loss[1:]
+                unknown_loss += float(of_words[strange].sum()) / len(directions)
+            unknown += int(strange.sum())
         count += len(some)
         words += sum(map(len, some))
-        vocab = elmo.bundle.vocab
-        unknown += sum(word not in vocab for sentence in some for word in sentence) if vocab else 0
-    losses = {str(name): float(total) for name, total in zip(elmo.config.directions, totals, strict=True)}
-    return Score(losses, sentences=count, words=words, unknown=unknown)
+    found = {str(name): float(total) for name, total in zip(directions, totals, strict=True)}
+    return Score(found, sentences=count, words=words, unknown=unknown, unknown_loss=unknown_loss)

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,7 @@ from bilmo.train.judge import judge
 from bilmo.train.loss import Loss, full_loss, sampled_loss
 from bilmo.train.model import Judged, LanguageModel, WordArrays, detached
 from bilmo.train.optimise import device_of, optimizer_of, rate_at, set_rate
+from bilmo.train.prior import Prior
 from bilmo.train.recipe import TrainRecipe
 from bilmo.train.shape import Shape
 from bilmo.train.story import Story
@@ -72,8 +74,10 @@ class Loop:
         if recipe.context == "stream" and steps < recipe.window:
             raise TextError(f"the text has {steps} words and sentence ends; a stream needs {recipe.window} or more")
         self._checkpoint = folder / "training" / "checkpoint.safetensors"
-        prior = self._prior() if recipe.prior == "counts" else None
-        self.model: LanguageModel = shape.model(recipe.seed, prior).to(self._device)
+        self._prior: Prior | None = None
+        if recipe.prior == "counts" and not (shape.base and shape.base.has_softmax):
+            self._prior = Prior(corpus.counts, self._vocab_ids, shape.vocab.unknown)
+        self.model: LanguageModel = shape.model(recipe.seed, self._log_shares()).to(self._device)
         self.model.bilm.dropout = recipe.dropout
         self.model.bfloat16_products = recipe.precision == "bfloat16"
         self._optimizer = optimizer_of(self.model, recipe)
@@ -126,13 +130,13 @@ class Loop:
         steps = len(text) * self.recipe.epochs * left
         return Cost(seconds * steps + self._look_seconds() * steps / self._between_looks(text), memory)
 
-    def _prior(self) -> Tensor:
-        """Log of each word's share of the text: (V,). Learning it word by word would take thousands of steps."""
-        counts = np.bincount(self._vocab_ids, self.corpus.counts, minlength=len(self.shape.vocab))
-        for mark in (SENTENCE_BEGIN, SENTENCE_END):  # each is predicted in one of two directions
-            counts[self._vocab_ids[MARKS.index(mark)]] += self.corpus.facts.sentences["train"] / 2
-        counts += 1  # words of a softmax that do not occur here
-        return torch.from_numpy(np.log(counts / counts.sum()))
+    def _log_shares(self) -> Tensor | None:
+        """What a new softmax begins with: (V,). To learn it word by word would take thousands of steps."""
+        if self._prior is None:
+            return None
+        vocab = self.shape.vocab
+        ends = self.corpus.facts.sentences["train"] / 2  # each is predicted in one of two directions
+        return self._prior.log_shares({vocab.begin: ends, vocab.end: ends}, len(vocab))
 
     def _between_looks(self, text: TextSteps) -> int:
         """Steps; one look in a pass at least, or a small text is learned by heart before anybody looks."""
@@ -227,7 +231,8 @@ class Loop:
     def _backward(self, text: TextStep, random: np.random.Generator) -> tuple[Judged, State]:
         """Gradients of a step; its loss, and the state after it."""
         before = self._before(len(text.lengths))
-        judged, after = self.model(text, self._words, self._targets, before, self._loss(random))
+        targets = partial(self._prior.targets, random=random) if self._prior else self._targets
+        judged, after = self.model(text, self._words, targets, before, self._loss(random))
         # The old recipe's rate and clip belong to a loss that is summed over the steps of a window.
         scale = self.recipe.window if self.recipe.optimizer == "adagrad" else 1
         (judged.loss * scale).backward()

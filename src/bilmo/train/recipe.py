@@ -99,7 +99,7 @@ class TrainRecipe:
     samples: int = 4096
     """sampled: words that compete with the right one in a step."""
     prior: Literal["counts", "flat"] = "counts"
-    """What a new softmax predicts before it has learned anything: words by their counts in the text, or all alike."""
+    """What counts of the text say to a new softmax: how often to expect words, unknown ones too, or nothing."""
     head_first: float = 0.0
     """Share of the run in which the softmax alone is trained, for a network that came without one."""
     optimizer: Literal["adam", "adagrad", "sgd"] = "adam"
