@@ -198,9 +198,8 @@ def test_an_old_model_through_the_command_line(tmp_path):
     assert "all is trained" in out and "held-out perplexity" in err
     assert "head_first = 0.3" in (tmp_path / "new" / "README.md").read_text("utf-8")
     done = program(tmp_path, "evaluate", "new", "text.txt")
-    assert (
-        done.code == 0 and float(done.out.split("perplexity mean")[1].split()[0]) < 14
-    )  # it knew nothing of these words
+    perplexity = float(done.out.split("perplexity mean")[1].split()[0])
+    assert done.code == 0 and perplexity < 14  # it knew nothing of these words
     again = program(tmp_path, *command)
     assert again.code == 0 and "over already" in again.out
 
