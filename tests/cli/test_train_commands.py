@@ -58,6 +58,13 @@ def test_evaluate_agrees_with_the_scores_of_every_word(trained):
     assert float(told["perplexity behind"]) == pytest.approx(math.exp(-means[1]), abs=0.006)
     assert float(told["perplexity mean"]) == pytest.approx(math.exp(-means.mean()), abs=0.006)
     assert f"{sum(map(len, sentences)):,} words in {len(sentences)} sentences" in done.out
+    with_strange = [*sentences, ["the", "platypus", "."]]
+    (folder / "strange.txt").write_text("\n".join(map(" ".join, with_strange)), encoding="utf-8")
+    done = program(folder, "evaluate", "model", "strange.txt", "--lang", "spaces")
+    last = bilmo.load(folder / "model").log_probs(with_strange[-1:])[0].astype(np.float64)
+    known = np.concatenate([*scores, np.stack([np.delete(last[0], 1), np.delete(last[1], 2)])], axis=1)
+    told = dict(line.rsplit(None, 1) for line in done.out.splitlines() if line.startswith("of known"))
+    assert float(told["of known words"]) == pytest.approx(math.exp(-known.mean()), abs=0.006)
 
 
 def test_evaluate_counts_unknown_words(trained):

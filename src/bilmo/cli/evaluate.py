@@ -18,8 +18,8 @@ def evaluate(
 ) -> None:
     """Measure how well a model predicts a text: forward, backward and mean perplexity, by the full softmax.
 
-    Every word counts, and one boundary a sentence; unknown words count as `<UNK>`, and their share is shown: two
-    perplexities compare only over the same text and vocabulary.
+    Every word counts, and one boundary a sentence; unknown words count as `<UNK>`. Their share is shown, and the mean
+    perplexity of known words alone. Two perplexities compare only over the same text and vocabulary.
     """
     from bilmo.cli import show
     from bilmo.embed.load import load
