@@ -62,3 +62,14 @@ def test_half_precision_of_the_rest_leaves_them_in_float32() -> None:
     torch.testing.assert_close(found, _general(chars, table, convolutions))
     found.sum().backward()
     assert table.grad is not None and table.grad.dtype == torch.float32
+
+
+def test_a_value_that_is_no_number_goes_through_and_stops_nothing() -> None:
+    table = torch.randn(9, 4, requires_grad=True)
+    convolutions = [nn.Conv1d(4, 5, 2)]
+    with torch.no_grad():
+        convolutions[0].weight[2] = float("nan")
+    found = _ours(torch.randint(0, 9, (6, 7)), table, convolutions)
+    assert found.isnan().nonzero()[:, 1].unique().tolist() == [2]
+    found.sum().backward()
+    assert table.grad is not None and table.grad.isnan().any()

@@ -24,6 +24,8 @@ from torch.autograd.function import once_differentiable
 
 AT_ONCE = 1 << 22
 """Answers of filters held at a time (16 MB of float32)."""
+WORDS = 128
+"""Words of like length that are looked at together, at most."""
 
 
 class LargestAnswers(Function):
@@ -34,37 +36,43 @@ class LargestAnswers(Function):
     def forward(ctx: Any, chars: Tensor, table: Tensor, *filters: Tensor) -> Tensor:
         """(U, C) ids, (R, E), and of each convolution weight (n, E, w) and bias (n,), to (U, F)."""
         used, chars = torch.unique(chars, return_inverse=True)  # (A,), (U, C)
+        lengths, order = _lengths(chars).sort()
+        chars = chars[order]
+        first = torch.arange(len(chars)) * chars.shape[1]  # where each word begins in all characters
         vectors = table.index_select(0, used)  # (A, E)
-        best, places = [], []
+        best, begins = [], []
         for weight, bias in _pairs(filters):
             number, _, width = weight.shape
             adds = torch.matmul(vectors, weight.permute(2, 1, 0)).flatten(0, 1)  # (w * A, n)
             windows = chars.unfold(1, width, 1) + len(used) * torch.arange(width)  # (U, P, w)
-            some = windows.split(max(1, AT_ONCE // (number * windows.shape[1])))
-            found = [_answers(piece, adds).max(dim=1) for piece in some]
-            best.append(torch.cat([values for values, _ in found]).add_(bias))
-            places.append(torch.cat([at for _, at in found]))  # (U, n)
-        ctx.places = places
-        ctx.save_for_backward(chars, used, vectors, table, *filters)
-        return torch.cat(best, dim=1)
+            some = max(1, min(WORDS, AT_ONCE // (number * windows.shape[1])))
+            pieces = zip(windows.split(some), lengths.split(some), strict=True)
+            found = [_largest(_answers(piece[:, : int(length[-1]) + 1], adds)) for piece, length in pieces]
+            best.append(torch.cat([values for values, _ in found]).add_(bias))  # (U, n)
+            places = torch.cat([places for _, places in found]).t()
+            begins.append(torch.add(first, places.contiguous().long()).flatten())  # (n * U,)
+        ctx.begins = begins
+        ctx.save_for_backward(chars, order, used, vectors, table, *filters)
+        return torch.cat(best, dim=1)[order.argsort()]
 
     @staticmethod
     @custom_bwd(device_type="cpu")  # type: ignore[untyped-decorator]
     @once_differentiable
     def backward(ctx: Any, d_best: Tensor) -> tuple[Tensor | None, ...]:
         """Gradients of the table and of each convolution's weight and bias."""
-        chars, used, vectors, table, *filters = ctx.saved_tensors
+        chars, order, used, vectors, table, *filters = ctx.saved_tensors
+        d_best = d_best[order].t().contiguous()  # (F, U)
         d_vectors = torch.zeros_like(vectors)
         d_filters: list[Tensor] = []
         at = 0
-        for (weight, _), places in zip(_pairs(filters), ctx.places, strict=True):
+        for (weight, _), begins in zip(_pairs(filters), ctx.begins, strict=True):
             number, _, width = weight.shape
-            d = d_best[:, at : at + number]
-            d_adds = d.new_zeros(width, len(used), number)
-            for k in range(width):
-                d_adds[k].scatter_add_(0, chars.gather(1, places + k), d)
-            d_vectors += torch.matmul(d_adds, weight.permute(2, 0, 1)).sum(dim=0)
-            d_filters += [torch.matmul(vectors.t(), d_adds).permute(2, 1, 0), d.sum(dim=0)]
+            d = d_best[at : at + number]
+            d_adds = d.new_zeros(width, number, len(used))
+            for k in range(width):  # the character at place k of the window that won
+                d_adds[k].scatter_add_(1, chars.view(-1)[k:].index_select(0, begins).view_as(d), d)
+            d_vectors += torch.matmul(d_adds.transpose(1, 2), weight.permute(2, 0, 1)).sum(dim=0)
+            d_filters += [torch.matmul(d_adds, vectors).permute(1, 2, 0), d.sum(dim=1)]
             at += number
         return None, torch.zeros_like(table).index_copy_(0, used, d_vectors), *d_filters
 
@@ -74,6 +82,23 @@ def _pairs(filters: tuple[Tensor, ...] | list[Tensor]) -> Iterator[tuple[Tensor,
     return zip(filters[::2], filters[1::2], strict=True)
 
 
+def _lengths(chars: Tensor) -> Tensor:
+    """(U, C) to (U,): characters before the last one, which pads, only repeats; a window past them is like the next."""
+    return ((chars != chars[:, -1:]) * torch.arange(1, chars.shape[1] + 1)).amax(dim=1)
+
+
 def _answers(windows: Tensor, adds: Tensor) -> Tensor:
     """(U, P, w) rows of (w * A, n) to their sums (U, P, n)."""
     return F.embedding_bag(windows.flatten(0, 1), adds, mode="sum").view(*windows.shape[:2], adds.shape[1])
+
+
+def _largest(answers: Tensor) -> tuple[Tensor, Tensor]:
+    """(U, P, n) to the largest of all places, and the first place that has it, (U, n) each; answers are used up.
+
+    torch.max with places takes six times as long.
+    """
+    places = answers.shape[1]
+    best = answers.amax(dim=1)
+    countdown = torch.arange(places, 0, -1, dtype=answers.dtype)[:, None]
+    first = places - answers.eq_(best[:, None]).mul_(countdown).amax(dim=1)
+    return best, first.clamp_(max=places - 1)  # nothing equals a NaN
