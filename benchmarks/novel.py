@@ -117,12 +117,12 @@ def main(folder: Path) -> None:
         ours[minutes] = best(trained(folder / f"new-{minutes}", NEW, steps, new_epoch, LOOKS["new"]), steps)
     steps = math.ceil(OLD_MINUTES[-1] * old / LOOKS["old"]) * LOOKS["old"]  # up to a look
     theirs = trained(folder / "old", OLD, steps, old_epoch, LOOKS["old"])
-    rows = ["| minutes | old recipe | bilmo's `novel` |", "|---|---|---|"]
+    known = {name: f"{of_known_words(folder / name):.1f}" for name in ("old", *(f"new-{m}" for m in ours))}
+    rows = ["| minutes | old recipe | of known words | bilmo's `novel` | of known words |", "|---|---|---|---|---|"]
     for minutes in OLD_MINUTES:
-        mine = f"{ours[minutes]:.1f}" if minutes in ours else ""
-        rows.append(f"| {minutes} | {best(theirs, round(minutes * old)):.1f} | {mine} |")
-    known = [of_known_words(folder / name) for name in ("old", "new-10")]
-    rows.append(f"\nOf known words alone: {known[0]:.1f} after 60 minutes of the old recipe, {known[1]:.1f} after 10.")
+        old_known = known["old"] if minutes == OLD_MINUTES[-1] else ""  # the last model is the one that is left
+        mine = f"{ours[minutes]:.1f} | {known[f'new-{minutes}']}" if minutes in ours else " | "
+        rows.append(f"| {minutes} | {best(theirs, round(minutes * old)):.1f} | {old_known} | {mine} |")
     table = "\n".join(rows)
     print(table)
     heading = (
