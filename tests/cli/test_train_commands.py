@@ -44,7 +44,9 @@ def test_many_unknown_words_come_with_advice(trained, tmp_path):
     (tmp_path / "text.txt").write_bytes((folder / "text.txt").read_bytes())
     (tmp_path / "recipe.toml").write_bytes((folder / "recipe.toml").read_bytes())
     few = program(tmp_path, *TRAIN, "--vocab-size", "6")
-    assert "of the held-out text; a larger --vocab-size or a lower --min-count makes them fewer" in few.out
+    assert (
+        "of the held-out text; a larger vocabulary (--vocab-size, --min-count, --add-words) makes them fewer" in few.out
+    )
 
 
 def test_evaluate_agrees_with_the_scores_of_every_word(trained):
@@ -129,7 +131,7 @@ def test_finetune_tells_the_perplexity_before_and_after(trained, tmp_path):
     model = str(folder / "model")
     done = program(tmp_path, "finetune", model, "text.txt", "-o", "new", "--recipe", "recipe.toml", "--add-words", "1")
     assert done.code == 0, done.err
-    assert "vocabulary     15 of 6 distinct words" in done.out  # of the model's 14 and one more, the text has 6
+    assert "vocabulary     15 words; the text has 6 distinct ones" in done.out  # the model's 14 and one more
     before, *after = [line for line in done.err.splitlines() if "held-out perplexity" in line]
     assert before.split()[1] == "0" and before.endswith("best so far") and after[-1].endswith("best so far")
     assert "gnu" in (tmp_path / "new" / "vocab.txt").read_text(encoding="utf-8").split("\n")
@@ -143,11 +145,24 @@ def test_finetune_tells_the_perplexity_before_and_after(trained, tmp_path):
         (("evaluate", "MODEL", "blank.txt"), "no sentences to evaluate"),
         (("evaluate", "MODEL", "text.txt", "--lang", "klingon"), "split is 'klingon'"),
         (("finetune", "nowhere", "text.txt", "-o", "new"), "nowhere: there is no such file or folder"),
-        (("finetune", "MODEL", "text.txt", "-o", "MODEL"), "was begun with other settings"),
+        (("finetune", "MODEL", "text.txt", "-o", "MODEL"), "is the model to go on from"),
+        (("similar", "MODEL", " "), "the word is empty"),
         (("train", "nowhere.txt", "-o", "new"), "nowhere.txt: there is no such file"),
         (("train", "text.txt", "-o", "new", "--recipe", "huge"), "there is no recipe 'huge'"),
         (("train", "text.txt", "-o", "new", "--cell", "transformer"), "network.cell"),
         (("train", "text.txt", "-o", "new", "--lang", "klingon"), "split is 'klingon'"),
+        (
+            ("train", "text.txt", "-o", "new", "--recipe", "recipe.toml", "--min-count", "100000"),
+            "no word of the text occurs so often",
+        ),
+        (
+            ("train", "text.txt", "-o", "new", "--recipe", "recipe.toml", "--width", "1000000", "--cells", "1000000"),
+            "GB of memory, and this machine has",
+        ),
+        (("train", "text.txt", "-o", "new", "--table-width", "20"), "there is no table"),
+        (("train", "text.txt", "-o", "new", "--words", "chars+chars"), "words is 'chars+chars'"),
+        (("train", "text.txt", "-o", "new", "--words", "vectors:"), "words is 'vectors:'"),
+        (("train", "text.txt", "-o", "new", "--epochs", "inf"), "above 0, and a number"),
     ],
 )
 def test_a_mistake_is_told_and_nothing_is_made(trained, tmp_path, arguments, says):

@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bilmo.train.corpus
-from bilmo.errors import TextError
+from bilmo.errors import DamagedFile, TextError
 from bilmo.text.split import at_spaces
-from bilmo.train.corpus import build
+from bilmo.train.corpus import Corpus, build
 
 LINES = [f"{word} cat sat on mat number {n} ." for n in range(200) for word in ("the", "a")]
 
@@ -73,3 +73,26 @@ def test_a_text_that_cannot_be_trained_on_is_refused_and_leaves_nothing(tmp_path
     with pytest.raises(TextError, match=says):
         build(lines, at_spaces, tmp_path / "c", held_out=0.0001, seed=1)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "name, damage, says",
+    [
+        ("train.ids", lambda content: content[:-8], "train.ids holds"),
+        ("held.ends", lambda content: content + b"1", "held.ends holds"),
+        ("facts.json", lambda _: b"{}", "tokens"),
+        ("facts.json", lambda _: b'{"words": 3, "tokens": {}, "sentences": {}}', "damaged"),
+        ("facts.json", lambda _: b"{", "is not JSON"),
+        ("words.txt", lambda content: content[:20], "words.txt holds"),
+        ("counts.npy", lambda content: content[:150], "damaged"),
+        ("counts.npy", lambda _: b"", "damaged"),
+        ("words.txt", None, "No such file"),
+    ],
+)
+def test_a_file_that_was_damaged_is_told_with_what_to_do(tmp_path, name, damage, says):
+    build(LINES, at_spaces, tmp_path / "c", held_out=0.2, seed=1)
+    file = tmp_path / "c" / name
+    file.write_bytes(damage(file.read_bytes())) if damage else file.unlink()
+    with pytest.raises(DamagedFile, match=says) as raised:
+        Corpus(tmp_path / "c")
+    assert "Delete this folder" in str(raised.value)

@@ -9,11 +9,14 @@ from small_runs import log, loop, program, recipe, same_bits, weights, write_tex
 COMMAND = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml")
 
 
-@pytest.mark.parametrize("name", ["nonsense", "cuda:99", "xpu"])
-def test_a_device_that_is_not_there_is_told_and_does_not_spoil_the_folder(tmp_path, name):
+@pytest.mark.parametrize(
+    "name, says",
+    [("nonsense", "known are auto, cpu"), ("meta", "known are auto, cpu"), ("cuda:99", "torch cannot use it here")],
+)
+def test_a_device_that_is_not_there_is_told_and_does_not_spoil_the_folder(tmp_path, name, says):
     write_text(tmp_path)
     done = program(tmp_path, *COMMAND, "--device", name)
-    assert done.code == 1 and f"device is '{name}'; torch cannot use it here" in done.err
+    assert done.code == 1 and f"device is '{name}'; {says}" in done.err
     assert not (tmp_path / "model").exists()
 
 

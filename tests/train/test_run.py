@@ -1,6 +1,7 @@
 """A training run through the command line: made, killed, gone on with, refused."""
 
 import random
+import shutil
 import signal
 import time
 from itertools import pairwise
@@ -100,6 +101,30 @@ def test_a_finished_run_says_so_and_changes_nothing(undisturbed):
     done = program(undisturbed, *COMMAND)
     assert done.code == 0 and "over already" in done.out
     assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_text_that_was_damaged_on_disk_is_refused_and_can_be_made_anew(again):
+    folder, number = again
+    with threads(number):
+        assert program(folder, *COMMAND).code == 0
+        was = weights(folder / "model")
+        work = folder / "model" / "training"
+        (work / "checkpoint.safetensors").unlink()
+        (work / "corpus" / "train.ids").write_bytes(b"")
+        done = program(folder, *COMMAND)
+        assert done.code == 1 and "train.ids holds 0" in done.err and "Delete this folder" in done.err
+        shutil.rmtree(work / "corpus")
+        assert program(folder, *COMMAND).code == 0
+    assert same_bits(weights(folder / "model"), was)
+
+
+def test_a_text_that_is_gone_is_told(undisturbed):
+    (undisturbed / "text.txt").rename(undisturbed / "away.txt")
+    try:
+        done = program(undisturbed, *COMMAND)
+    finally:
+        (undisturbed / "away.txt").rename(undisturbed / "text.txt")
+    assert done.code == 1 and "text.txt: there is no such file" in done.err
 
 
 def test_changed_settings_are_refused_by_name(undisturbed):

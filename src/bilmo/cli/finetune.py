@@ -7,6 +7,8 @@ from typing import Any
 
 import typer
 
+from bilmo.errors import OutputError
+
 
 def finetune(
     model: Path = typer.Argument(help="Any model that bilmo reads; one without a softmax gets a new one."),
@@ -33,6 +35,8 @@ def finetune(
     from bilmo.train import recipe as recipes
     from bilmo.train import run
 
+    if output.resolve() == model.resolve():
+        raise OutputError(f"{output}: is the model to go on from; give the new one a place of its own")
     bundle = layouts.read(model)
     given: dict[str, Any] = {
         "lang": lang,

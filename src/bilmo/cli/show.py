@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 SHOW_EVERY = 0.1
 """Seconds between two sights of a bar."""
+YEAR = 365 * 24 * 3600
 MANY_UNKNOWN = 0.1
 """Share of unknown words from which on it is said what to do."""
 
@@ -132,19 +133,19 @@ def training(events: Iterable[Event], folder: Path) -> None:
 
 
 def _prepared(event: Prepared) -> None:
-    tokens, facts = event.corpus.tokens, event.corpus
-    many = event.unknown > MANY_UNKNOWN and event.vocab < facts.words
-    advice = "; a larger --vocab-size or a lower --min-count makes them fewer" if many else ""
+    tokens, facts, left = event.corpus.tokens, event.corpus, event.cost.seconds
+    many = event.unknown > MANY_UNKNOWN and event.left_out
+    advice = "; a larger vocabulary (--vocab-size, --min-count, --add-words) makes them fewer" if many else ""
     pairs(
         [
             ("split", event.lang),
             ("text", f"{tokens['train']:,} words in {facts.sentences['train']:,} sentences"),
             ("held out", f"{tokens['held']:,} words in {facts.sentences['held']:,} sentences"),
-            ("vocabulary", f"{event.vocab:,} of {facts.words:,} distinct words"),
+            ("vocabulary", f"{event.vocab:,} words; the text has {facts.words:,} distinct ones"),
             ("unknown words", f"{event.unknown:.2%} of the held-out text{advice}"),
             ("parameters", f"{event.parameters:,}"),
             ("memory", f"{event.cost.memory / 1e9:.1f} GB, about" if event.cost.memory else "unknown"),
-            ("time left", f"{timedelta(seconds=round(event.cost.seconds))}, about"),
+            ("time left", f"{timedelta(seconds=round(left))}, about" if left < YEAR else "years"),
             ("run", "goes on" if event.resumed else "new"),
         ]
     )

@@ -18,9 +18,9 @@ def similar(
         help="Average each word over its uses in this text; without it, by the model's own vectors of words.",
     ),
     number: int = typer.Option(10, "-n", "--number", min=1, help="How many neighbours."),
-    least: int = typer.Option(3, help="With --in: leave out words that are used less often."),
+    least: int = typer.Option(3, min=1, help="With --in: leave out words that are used less often."),
     words: int = typer.Option(
-        20_000, min=1, help="Without --in: compare with so many of the vocabulary's first words."
+        20_000, min=4, help="Without --in: compare with so many of the vocabulary's first words."
     ),
     lang: str = typer.Option("auto", help="How text is split: auto, spaces (it is split already), en, west, zh."),
 ) -> None:
@@ -36,6 +36,8 @@ def similar(
     from bilmo.text.files import all_lines
     from bilmo.text.split import splitter, told_or_detected
 
+    if not word.strip():
+        raise TextError("the word is empty; name a word to find neighbours of")
     elmo = load(model)
     if text:
         how, lines = told_or_detected(all_lines(text), lang)

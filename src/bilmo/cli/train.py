@@ -11,7 +11,7 @@ import typer
 def train(
     texts: list[Path] = typer.Argument(help="Files or folders of text; plain, .gz, .xz, .zst or .zip; - for input."),
     output: Path = typer.Option(..., "-o", "--output", help="The model folder to make, or to go on with."),
-    recipe: str = typer.Option("novel", help="tiny, novel, small, original, or a TOML file of your own."),
+    recipe: str = typer.Option("novel", help="tiny, novel, small, original, en, zh, or a TOML file of your own."),
     lang: str | None = typer.Option(None, help="How text is split: auto, spaces (it is split already), en, west, zh."),
     minutes: float | None = typer.Option(None, help="Train for so long."),
     epochs: float | None = typer.Option(None, help="Train for so many passes over the text."),

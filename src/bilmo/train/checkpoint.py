@@ -84,7 +84,10 @@ def read(path: Path) -> Checkpoint:
             # Copied, for where values lie in memory decides how a product is rounded, and a run must go on to the bit.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        raise DamagedFile(f"{path}: is no checkpoint of a training run ({error})") from None
+        raise DamagedFile(
+            f"{path}: is no checkpoint of a training run ({error}). "
+            "Remove it, and the run begins anew from its first step."
+        ) from None
     optimizer: dict[int, dict[str, Tensor]] = {}
     state: State = {}
     for name, value in sorted(tensors.items()):  # so that parts of a state come in their order

@@ -21,13 +21,15 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bilmo.errors import TextError
+from bilmo.errors import ConfigError, DamagedFile, TextError
 from bilmo.ids.vocab import MARKS
 from bilmo.store.beside import new_folder
+from bilmo.store.folder import read_json
 from bilmo.text.split import Splitter
 
 Side = Literal["train", "held"]
 SIDES: tuple[Side, ...] = ("train", "held")
+PARTS = {"ids": "<u4", "ends": "<i8"}
 AT_ONCE = 1 << 20
 """Ids held in memory at a time."""
 
@@ -63,8 +65,28 @@ class Corpus:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
-        self.facts = Facts(**facts)
+        try:
+            self.facts = read_json(folder / "facts.json", Facts)
+            self._check()
+        except (OSError, EOFError, ValueError, KeyError, ConfigError, DamagedFile) as error:
+            raise DamagedFile(
+                f"{folder}: the text of this run is damaged ({error}). Delete this folder and give the same command "
+                "again: it is made anew from the text."
+            ) from None
+
+    def _check(self) -> None:
+        """A file that was cut off or is another's would be trained on without a word."""
+        facts = self.facts
+        wanted = {"words.txt": facts.words, "counts.npy": facts.words}
+        found: dict[str, float] = {"words.txt": (self.folder / "words.txt").read_bytes().count(b"\n")}
+        found["counts.npy"] = len(np.load(self.folder / "counts.npy", mmap_mode="r"))
+        for side in SIDES:
+            wanted |= {f"{side}.ids": facts.tokens[side], f"{side}.ends": facts.sentences[side]}
+            for part, kind in PARTS.items():
+                found[f"{side}.{part}"] = (self.folder / f"{side}.{part}").stat().st_size / np.dtype(kind).itemsize
+        for name, number in wanted.items():
+            if found[name] != number:
+                raise DamagedFile(f"{name} holds {found[name]:,.10g} numbers or words, not {number:,}")
 
     @property
     def words(self) -> list[str]:
@@ -80,9 +102,6 @@ class Corpus:
         """The sentences of one side."""
         ids, ends = (_mapped(self.folder / f"{side}.{part}", kind) for part, kind in PARTS.items())
         return Sentences(ids, ends)
-
-
-PARTS = {"ids": "<u4", "ends": "<i8"}
 
 
 def _mapped(path: Path, kind: str) -> NDArray[Any]:

@@ -29,6 +29,8 @@ class Prepared:
     vocab: int
     unknown: float
     """Share of the held-out words that are not in the vocabulary."""
+    left_out: int
+    """Distinct words of the training text that are not in the vocabulary."""
     parameters: int
     lang: str
     resumed: bool

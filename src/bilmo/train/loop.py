@@ -9,6 +9,7 @@ Knows: model, loss, optimiser, checkpoint, windows. Blind to: where text came fr
 from __future__ import annotations
 
 import math
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bilmo.errors import BilmoError, TextError
+from bilmo.errors import BilmoError, ConfigError, TextError
 from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END, Ids
 from bilmo.ids.vocab import MARKS
 from bilmo.ids.windows import Stream, Text, TextStep, TextSteps, Whole
@@ -62,6 +63,23 @@ OFTEN = 20
 """Steps that lie between two looks at least, however short the text is."""
 
 
+A_PARAMETER = 16
+"""Bytes: itself, its gradient, and two numbers that Adam remembers of it."""
+
+
+def _need_memory(parameters: int) -> None:
+    """Refuse a network that the machine cannot hold, before it is made: to find out takes the machine down."""
+    try:
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # a system that does not tell
+        return
+    if A_PARAMETER * parameters > there:
+        raise ConfigError(
+            f"the network has {parameters:,} parameters; to train it takes {A_PARAMETER * parameters / 1e9:,.0f} GB of "
+            f"memory, and this machine has {there / 1e9:,.0f}. Make it smaller: width, cells, layers, vocab_size."
+        )
+
+
 class Loop:
     """A run at work: the model, and where it is."""
 
@@ -77,6 +95,8 @@ class Loop:
         self._prior: Prior | None = None
         if recipe.prior == "counts" and not (shape.base and shape.base.has_softmax):
             self._prior = Prior(corpus.counts, self._vocab_ids, shape.vocab.unknown)
+        if self._device.type == "cpu":
+            _need_memory(shape.parameters())
         self.model: LanguageModel = shape.model(recipe.seed, self._log_shares()).to(self._device)
         self.model.bilm.dropout = recipe.dropout
         self.model.bfloat16_products = recipe.precision == "bfloat16"

@@ -18,6 +18,9 @@ next to nothing, and one use of the word would move it as far as hundreds move t
 would be learned by heart. So where there is a row a word, the divisor has a floor."""
 
 
+DEVICES = ("cpu", "cuda", "mps")
+
+
 def optimizer_of(model: nn.Module, recipe: TrainRecipe) -> torch.optim.Optimizer:
     """What the recipe asks for; weight decay acts on matrices, not on biases and start states."""
     adam = recipe.optimizer == "adam"
@@ -56,8 +59,11 @@ def device_of(name: str) -> torch.device:
     """Where to train: by name, or the first GPU that torch finds."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name.partition(":")[0] not in DEVICES:
+        raise ConfigError(f"device is {name!r}; known are auto, {', '.join(DEVICES)}, and with a number, as in cuda:1")
     try:
         torch.zeros(1, device=name)
         return torch.device(name)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise ConfigError(f"device is {name!r}; torch cannot use it here ({str(error).splitlines()[0]})") from None
+        why = str(error).splitlines()[0].partition(". ")[0]
+        raise ConfigError(f"device is {name!r}; torch cannot use it here ({why})") from None

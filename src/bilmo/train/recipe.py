@@ -74,7 +74,9 @@ class NetworkRecipe:
     def __post_init__(self) -> None:
         for name in ("char_width", "max_characters", "table_width", "cells", "width", "layers"):
             _check(self, name, lambda value: value is None or value >= 1, "1 or more")
-        if not self.words.startswith(VECTORS) and not set(self.words.split("+")) <= {"chars", "table"}:
+        if not self.words.removeprefix(VECTORS) or (
+            not self.words.startswith(VECTORS) and self.words not in {"chars", "table", "chars+table", "table+chars"}
+        ):
             raise ConfigError(
                 f"words is {self.words!r}; known are chars, table, chars+table, and vectors:FILE with a vectors file"
             )
@@ -136,9 +138,9 @@ class TrainRecipe:
         for name in ("dropout", "average", "warm_up", "head_first"):
             _check(self, name, lambda value: 0 <= value < 1, "from 0 up to 1, 1 not included")
         for name in ("clip", "epochs", "minutes"):
-            _check(self, name, lambda value: value is None or 0 < value < math.inf, "above 0")
+            _check(self, name, lambda value: value is None or 0 < value < math.inf, "above 0, and a number")
         for name in ("rate", "weight_decay", "patience"):
-            _check(self, name, lambda value: 0 <= value < math.inf, "0 or more")
+            _check(self, name, lambda value: 0 <= value < math.inf, "0 or more, and a number")
         _check(self, "seed", lambda value: 0 <= value < 2**63, "from 0 up to 2**63 - 1")
 
 
@@ -189,6 +191,8 @@ def read(name: str, changes: dict[str, Any] | None = None) -> Recipe:
             f"cells is {network.cells} and width {network.width}; only an LSTM has a projection from one to the other, "
             f"a {network.cell} has as many cells as it is wide. Give the width alone."
         )
+    if "table_width" in changes and "table" not in network.words:
+        raise ConfigError(f"table_width is {network.table_width}, but words is {network.words!r}: there is no table")
     return recipe
 
 

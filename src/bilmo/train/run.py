@@ -22,12 +22,12 @@ from pathlib import Path
 
 import numpy as np
 
-from bilmo.errors import ConfigError, OutputError
+from bilmo.errors import ConfigError, OutputError, TextError
 from bilmo.store.beside import new_file
 from bilmo.store.bundle import Bundle
 from bilmo.store.folder import read_json
 from bilmo.store.run_folder import CORPUS, RUN, alone
-from bilmo.text.files import all_lines, files
+from bilmo.text.files import STDIN, all_lines, files
 from bilmo.text.split import splitter, told_or_detected
 from bilmo.train import corpus as corpora
 from bilmo.train.board import board
@@ -65,13 +65,18 @@ def train(
     """
     device_of(recipe.train.device)  # one that is not there is told before the text is read
     for text in texts:
+        if text != STDIN and not text.exists():
+            raise TextError(f"{text}: there is no such file")
         if text.is_dir() and folder.resolve().is_relative_to(text.resolve()):
             raise OutputError(f"{folder}: lies in {text}, whose files are all taken for text. Choose another place.")
     if base and len(base.bundle.config.directions) < 2:
         raise ConfigError(f"{base.name}: reads {base.bundle.config.directions[0]} only; bilmo trains both directions")
     with alone(folder, "training run") as work:
         begun = _same_run(texts, work, recipe, base)
-        lang, corpus = begun or _new_run(texts, work, recipe, reading)
+        if begun and (work / CORPUS).exists():
+            lang, corpus = begun, Corpus(work / CORPUS)
+        else:
+            lang, corpus = _corpus(texts, work, recipe, reading)
         words = corpus.words
         if base is None:
             shape = shape_of(recipe.network, recipe.text, words, corpus.counts)
@@ -83,7 +88,6 @@ def train(
         names = [file.name for file in files(texts)]
         loop.story = Story(recipe, corpus.facts, texts=names, lang=lang, base=base.name if base else None)
         if loop.progress.finished:
-            yield _prepared(corpus, shape, loop, lang, Cost(0.0, 0))
             yield Finished(loop.progress, "this run is over already")
             return
         yield _prepared(corpus, shape, loop, lang, loop.rehearse())
@@ -115,6 +119,7 @@ def _prepared(corpus: Corpus, shape: Shape, loop: Loop, lang: str, cost: Cost) -
         corpus=corpus.facts,
         vocab=len(shape.vocab),
         unknown=float((vocab[held] == shape.vocab.unknown).mean()) if len(held) else 0.0,
+        left_out=int((corpus.counts[vocab == shape.vocab.unknown] > 0).sum()),
         parameters=sum(p.numel() for p in loop.model.parameters()),
         lang=lang,
         resumed=loop.progress.steps > 0,
@@ -143,8 +148,8 @@ class RunFile:
     """Identity of the model to go on from, and how many words were to be added."""
 
 
-def _same_run(texts: list[Path], work: Path, recipe: Recipe, base: Base | None) -> tuple[str, Corpus] | None:
-    """How the text is split, and the corpus, of the run that was begun here; it must be this one."""
+def _same_run(texts: list[Path], work: Path, recipe: Recipe, base: Base | None) -> str | None:
+    """How the text is split, of the run that was begun here, if one was; it must be this one."""
     if not (work / RUN).exists():
         return None
     was = read_json(work / RUN, RunFile)
@@ -159,10 +164,10 @@ def _same_run(texts: list[Path], work: Path, recipe: Recipe, base: Base | None) 
             + "\n".join(f"  {line}" for line in changed)
             + "\nUse the same settings, or another folder."
         )
-    return was.lang, Corpus(work / CORPUS)
+    return was.lang
 
 
-def _new_run(
+def _corpus(
     texts: list[Path], work: Path, recipe: Recipe, reading: Callable[[Iterator[str]], Iterable[str]]
 ) -> tuple[str, Corpus]:
     """Read the text."""

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bilmo.errors import ConfigError
 from bilmo.ids.batch import Indexer
 from bilmo.ids.chars import CharTable
 from bilmo.ids.vocab import Vocab
@@ -53,6 +54,12 @@ class Shape:
             model.take(self.base.weights, self.base.start)
         return model
 
+    def parameters(self) -> int:
+        """How many such a model has, told without making it."""
+        with torch.device("meta"):
+            model = LanguageModel(BiLM(self.config), Softmax(len(self.vocab), self.config.width))
+        return sum(parameter.numel() for parameter in model.parameters())
+
     def _give(self, model: LanguageModel, given: vectors.Vectors) -> None:
         """Put the given vectors in their rows; a word without one begins as an unknown word."""
         names, values = given.table()
@@ -70,8 +77,7 @@ class Shape:
 
 def shape_of(recipe: NetworkRecipe, text: TextRecipe, words: list[str], counts: NDArray[np.int64]) -> Shape:
     """The shape for these words, which come by falling count."""
-    frequent = int((counts[3:] >= text.min_count).sum()) + 3
-    vocab = Vocab(words[: min(frequent, text.vocab_size or frequent)])
+    vocab = _vocab(text, words, counts)
     parts = {"vectors"} if recipe.words.startswith(VECTORS) else set(recipe.words.split("+"))
     given = None
     table = None
@@ -113,6 +119,17 @@ def shape_of(recipe: NetworkRecipe, text: TextRecipe, words: list[str], counts: 
     return Shape(config, vocab, characters, given)
 
 
+def _vocab(text: TextRecipe, words: list[str], counts: NDArray[np.int64]) -> Vocab:
+    """The words that are predicted."""
+    frequent = int((counts[3:] >= text.min_count).sum()) + 3
+    if frequent == 3:
+        raise ConfigError(
+            f"min_count is {text.min_count}, and no word of the text occurs so often; the most frequent one occurs "
+            f"{counts.max()} times"
+        )
+    return Vocab(words[: min(frequent, text.vocab_size or frequent)])
+
+
 def _han(words: list[str], counts: NDArray[np.int64]) -> bool:
     """Whether most words of the text are written in Chinese characters, however they were split."""
     chinese = np.array([any("\u4e00" <= character <= "\u9fff" for character in word) for word in words], dtype=bool)
@@ -126,10 +143,10 @@ def shape_from(base: Bundle, text: TextRecipe, words: list[str], counts: NDArray
     """
     if base.start is None:  # what its sentences start from when it embeds
         base = replace(base, start=settle(base.network(), base.indexer().batch([[]])))
-    frequent = int((counts[3:] >= text.min_count).sum()) + 3
     if base.vocab is None or not (base.has_softmax or base.config.words.table):
-        return Shape(base.config, Vocab(words[: min(frequent, text.vocab_size or frequent)]), base.chars, None, base)
+        return Shape(base.config, _vocab(text, words, counts), base.chars, None, base)
     known = base.vocab
+    frequent = int((counts[3:] >= text.min_count).sum()) + 3
     vocab = Vocab((*known.words, *[word for word in words[:frequent] if word not in known][:add_words]))
     more = len(vocab) - len(known)
     weights = {
