@@ -191,7 +191,7 @@ def read(name: str, changes: dict[str, Any] | None = None) -> Recipe:
             f"cells is {network.cells} and width {network.width}; only an LSTM has a projection from one to the other, "
             f"a {network.cell} has as many cells as it is wide. Give the width alone."
         )
-    if "table_width" in changes and "table" not in network.words:
+    if "table_width" in changes and "table" not in network.words.split("+"):
         raise ConfigError(f"table_width is {network.table_width}, but words is {network.words!r}: there is no table")
     return recipe
 
