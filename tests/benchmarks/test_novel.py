@@ -51,8 +51,10 @@ def test_the_table_has_what_was_trained_and_nothing_is_trained_twice(novel, tmp_
         looks = {name: [row for row in rows if row["what"] == "look"] for name, rows in looks.items()}
         assert [look["number"] for look in looks["old"]] == [10, 20, 30]  # 60 minutes at half a step a minute
         table = (tmp_path / "results" / "novel.md").read_text("utf-8")
-        assert f"| 60 | {min(look['mean'] for look in looks['old']):.1f} |  |" in table
-        assert f"| 10 | {looks['old'][0]['mean']:.1f} | {looks['new-10'][0]['mean']:.1f} |" in table
+        known = {name: novel.of_known_words(run / name) for name in looks}
+        assert f"| 60 | {min(look['mean'] for look in looks['old']):.1f} | {known['old']:.1f} |  |" in table
+        mine = f"{looks['new-10'][0]['mean']:.1f} | {known['new-10']:.1f}"
+        assert f"| 10 | {looks['old'][0]['mean']:.1f} |  | {mine} |" in table
         monkeypatch.setattr(novel, "train", lambda *_: pytest.fail("trained again"))
         capsys.readouterr()
         novel.main(run)
