@@ -44,7 +44,7 @@ class Shape:
         `prior` (V,): log-probabilities that a new softmax begins with; without them all words are alike.
         """
         torch.manual_seed(seed)
-        model = LanguageModel(BiLM(self.config), Softmax(len(self.vocab), self.config.width))
+        model = self._new()
         if prior is not None:
             with torch.no_grad():
                 model.softmax.bias.copy_(prior)
@@ -57,8 +57,10 @@ class Shape:
     def parameters(self) -> int:
         """How many such a model has, told without making it."""
         with torch.device("meta"):
-            model = LanguageModel(BiLM(self.config), Softmax(len(self.vocab), self.config.width))
-        return sum(parameter.numel() for parameter in model.parameters())
+            return sum(parameter.numel() for parameter in self._new().parameters())
+
+    def _new(self) -> LanguageModel:
+        return LanguageModel(BiLM(self.config), Softmax(len(self.vocab), self.config.width))
 
     def _give(self, model: LanguageModel, given: vectors.Vectors) -> None:
         """Put the given vectors in their rows; a word without one begins as an unknown word."""
@@ -119,9 +121,14 @@ def shape_of(recipe: NetworkRecipe, text: TextRecipe, words: list[str], counts: 
     return Shape(config, vocab, characters, given)
 
 
+def _frequent(text: TextRecipe, counts: NDArray[np.int64]) -> int:
+    """How many words, which come by falling count, are frequent enough; the marks always are."""
+    return int((counts[3:] >= text.min_count).sum()) + 3
+
+
 def _vocab(text: TextRecipe, words: list[str], counts: NDArray[np.int64]) -> Vocab:
     """The words that are predicted."""
-    frequent = int((counts[3:] >= text.min_count).sum()) + 3
+    frequent = _frequent(text, counts)
     if frequent == 3:
         raise ConfigError(
             f"min_count is {text.min_count}, and no word of the text occurs so often; the most frequent one occurs "
@@ -146,8 +153,8 @@ def shape_from(base: Bundle, text: TextRecipe, words: list[str], counts: NDArray
     if base.vocab is None or not (base.has_softmax or base.config.words.table):
         return Shape(base.config, _vocab(text, words, counts), base.chars, None, base)
     known = base.vocab
-    frequent = int((counts[3:] >= text.min_count).sum()) + 3
-    vocab = Vocab((*known.words, *[word for word in words[:frequent] if word not in known][:add_words]))
+    frequent = words[: _frequent(text, counts)]
+    vocab = Vocab((*known.words, *[word for word in frequent if word not in known][:add_words]))
     more = len(vocab) - len(known)
     weights = {
         name: _with_rows(value, known.unknown, more) if name in ROW_A_WORD else value
