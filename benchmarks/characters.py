@@ -1,12 +1,15 @@
 """Characters against a word table: models of equal size on a million words, the 10,000 most frequent predicted.
 
-Both are trained by the same recipe with the commands that are printed, and judged on text that neither has seen, over
-the same words. The table is as wide as makes the number of parameters equal.
+A table takes the parameters of a whole network, so a model with one must save them elsewhere, in one of two ways: all
+of the network is narrower (as Kim et al. 2016 compared), or the network stays and the table is narrow. All three are
+trained by the same recipe with the commands that are printed, and judged on text that none has seen, over the same
+words. A run that was stopped is gone on with in the same FOLDER.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -15,73 +18,95 @@ from bilmo.embed.load import load
 from bilmo.embed.score import score
 from bilmo.text.files import lines
 from bilmo.train import recipe as recipes
-from bilmo.train.events import Finished, Look, Prepared
+from bilmo.train.corpus import Corpus
+from bilmo.train.events import Look
+from bilmo.train.recipe import Recipe
 from bilmo.train.run import train
+from bilmo.train.shape import shape_of
 from text import wikipedia, write_text
 
 HERE = Path(__file__).parent
 WORDS, JUDGED, VOCABULARY = 1_000_000, 100_000, 10_000
-COMMON: dict[str, Any] = {"vocab_size": VOCABULARY, "lang": "spaces"}
+Changes = dict[str, Any]
+COMMON: Changes = {"vocab_size": VOCABULARY, "lang": "spaces"}
 
 
-def parameters(folder: Path, text: Path, changes: dict[str, Any]) -> int:
-    """Of a model that is not trained."""
-    for event in train([text], folder, recipes.read("novel", COMMON | changes)):
-        if isinstance(event, Prepared):
-            return event.parameters
-    raise RuntimeError("nothing was prepared")
+def narrow_network(width: int) -> Changes:
+    """A table as wide as the network, all of it this wide."""
+    return {"words": "table", "width": width, "cells": 2 * width}
 
 
-def equal_width(folder: Path, text: Path, wanted: int) -> int:
-    """The width of a word table that makes a model about as large."""
-    narrow, wide = (parameters(folder / f"width-{w}", text, {"words": "table", "table_width": w}) for w in (10, 20))
-    return round(10 + 10 * (wanted - narrow) / (wide - narrow))
+def narrow_table(width: int) -> Changes:
+    """The network as it was, and a table this wide."""
+    return {"words": "table", "table_width": width}
 
 
-def trained(folder: Path, text: Path, changes: dict[str, Any]) -> float:
-    """Train, or go on; minutes of it."""
-    for event in train([text], folder, recipes.read("novel", COMMON | changes)):
+def recipe_of(changes: Changes) -> Recipe:
+    """The recipe that a user gets who names none, changed."""
+    return recipes.read("novel", COMMON | changes)
+
+
+def parameters(corpus: Corpus, changes: Changes) -> int:
+    """Of a model for these words."""
+    recipe = recipe_of(changes)
+    return shape_of(recipe.network, recipe.text, corpus.words, corpus.counts).parameters()
+
+
+def as_large(corpus: Corpus, wanted: int, narrowed: Callable[[int], Changes]) -> Changes:
+    """The width that brings the number of parameters closest to the wanted one."""
+    return min(map(narrowed, range(8, 128)), key=lambda changes: abs(parameters(corpus, changes) - wanted))
+
+
+def trained(folder: Path, text: Path, changes: Changes) -> None:
+    """Train, or go on."""
+    for event in train([text], folder, recipe_of(changes)):
         if isinstance(event, Look):
             print(f"{folder.name}: step {event.number}: ahead {event.ahead:.1f}, behind {event.behind:.1f}", flush=True)
-        if isinstance(event, Finished):
-            minutes = event.progress.seconds / 60
-    return minutes
+
+
+def options(changes: Changes) -> str:
+    """The same changes, as a user types them."""
+    return "".join(f" --{name.replace('_', '-')} {value}" for name, value in changes.items())
 
 
 def main(folder: Path) -> None:
-    """Train whatever is not trained yet, then the table."""
+    """Train whatever is not trained yet, then the table of results."""
     folder.mkdir(parents=True, exist_ok=True)
     text, other = folder / "train.txt", folder / "judged.txt"
     if not other.exists():
         source = wikipedia()
         write_text(text, source, WORDS)
         write_text(other, source, JUDGED)
-    width = equal_width(folder, text, parameters(folder / "size", text, {}))
+    trained(folder / "characters", text, {})
+    corpus = Corpus(folder / "characters" / "training" / "corpus")
+    size = parameters(corpus, {})
+    models: dict[str, Changes] = {
+        "characters": {},
+        "table, narrower network": as_large(corpus, size, narrow_network),
+        "narrow table": as_large(corpus, size, narrow_table),
+    }
+    sentences = [line.split() for line in lines(other)]
     rows = [
-        "| words | parameters | minutes | forward perplexity | backward | command |",
-        "|---|---|---|---|---|---|",
+        "| words | parameters | forward perplexity | characters are better by | backward | command |",
+        "|---" * 6 + "|",
     ]
-    common = f"bilmo train train.txt -o MODEL --recipe novel --lang spaces --vocab-size {VOCABULARY}"
-    found = {}
-    for name, changes, more in (
-        ("characters", {}, ""),
-        ("table", {"words": "table", "table_width": width}, f" --words table --table-width {width}"),
-    ):
-        minutes = trained(folder / name, text, changes)
-        size = parameters(folder / f"size-{name}", text, changes)
-        sentences = [line.split() for line in lines(other)]
-        perplexity = score(load(folder / name), sentences).perplexity
-        found[name] = perplexity["ahead"]
+    ahead = 0.0
+    for name, changes in models.items():
+        here = folder / name.replace(",", "").replace(" ", "-")
+        trained(here, text, changes)
+        perplexity = score(load(here), sentences).perplexity
+        ahead = ahead or perplexity["ahead"]
+        better = f"{1 - ahead / perplexity['ahead']:.1%}" if changes else ""
         rows.append(
-            f"| {name} | {size:,} | {minutes:.0f} | **{perplexity['ahead']:.1f}** | {perplexity['behind']:.1f} "
-            f"| `{common}{more}` |"
+            f"| {name} | {parameters(corpus, changes):,} | **{perplexity['ahead']:.1f}** | {better} "
+            f"| {perplexity['behind']:.1f} | `bilmo train train.txt -o MODEL{options(COMMON | changes)}` |"
         )
         print(rows[-1], flush=True)
-    better = 1 - found["characters"] / found["table"]
     heading = (
         f"# Characters against a word table\n\n{date.today()}, made by `python benchmarks/characters.py FOLDER`: "
         f"{WORDS:,} words of English Wikipedia, judged on {JUDGED:,} others, isolated sentences, full softmax over the "
-        f"{VOCABULARY:,} most frequent words, `</S>` counted. Characters are {better:.1%} better ahead.\n\n"
+        f"{VOCABULARY:,} most frequent words, `</S>` counted; of others the table sees `<UNK>`, the characters their "
+        "spelling. One seed.\n\n"
     )
     (HERE / "results" / "characters.md").write_text(heading + "\n".join(rows) + "\n", encoding="utf-8")
 

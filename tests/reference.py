@@ -99,7 +99,7 @@ def highway(weights: Weights, name: str, x: Array) -> Array:
 
 
 def word_vector(config: WordsConfig, weights: Weights, chars: Sequence[int] | None, word: int | None) -> Array:
-    """[table ; characters], projected: (D,). Given vectors leave rows 0 to 2 to the learned marks."""
+    """[table ; characters], projected, then the last highways: (D,). Given vectors leave rows 0 to 2 to the marks."""
     parts = []
     if config.table is not None:
         marks = config.table.given and word < 3
@@ -112,6 +112,8 @@ def word_vector(config: WordsConfig, weights: Weights, chars: Sequence[int] | No
     x = np.concatenate(parts)
     if config.project:
         x = weights["words.project.weight"] @ x + weights["words.project.bias"]
+    for k in range(config.highways):
+        x = highway(weights, f"words.highways.{k}", x)
     return x
 
 

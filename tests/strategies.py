@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from bilmo.ids.batch import Indexer
@@ -12,9 +11,6 @@ from bilmo.ids.chars import ByteChars, CharTable
 from bilmo.ids.vocab import Vocab
 from bilmo.net.bilm import BiLM
 from bilmo.net.config import BiLMConfig, CellConfig, CharsConfig, TableConfig, WordsConfig
-
-quiet = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-"""A busy machine is no failure."""
 
 ENCODERS = ("bytes", "unicode", "table", "given", "bytes and table", "unicode and given")
 CELLS = ("rnn", "gru", "lstm", "lstm with projection")
@@ -132,6 +128,7 @@ def words_configs(draw: st.DrawFn, encoder: str) -> WordsConfig:
         chars=chars[0] if chars else None,
         table=tables[0] if tables else None,
         project=draw(st.booleans()),
+        highways=draw(st.integers(0, 2)),
     )
 
 

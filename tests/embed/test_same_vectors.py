@@ -49,7 +49,7 @@ def assert_same(elmo, found, expected):
             assert np.abs(a[layer] - b[layer]).max(initial=0) <= ALLOWED[elmo.precision] * largest
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_order_batch_cache_and_threads_change_no_vector(bundle, elmo, expected, data):
     order = data.draw(st.permutations(range(len(TEXT))))[: data.draw(st.integers(1, len(TEXT)))]

@@ -19,7 +19,6 @@ from bilmo.legacy import layouts
 
 import strategies
 from old_models import write_hdf5
-from strategies import quiet
 
 TEXT = "He sat on the bank. She didn't!"
 TOKENS = ["He", "sat", "on", "the", "bank", ".", "She", "did", "n't", "!"]
@@ -103,7 +102,7 @@ def test_an_unknown_way_to_split_is_refused_at_once(model):
         bilmo.load(model, split="klingon")
 
 
-@settings(quiet, max_examples=60)
+@settings(max_examples=60)
 @given(text=st.text(strategies.characters(), max_size=30))
 def test_any_text_has_a_vector_for_each_token_and_loses_nothing(elmo, text):
     tokens, vectors = elmo.embed(text)
@@ -162,7 +161,7 @@ def test_what_is_no_setting_is_refused(elmo, wrong):
 # Streams
 
 
-@settings(quiet, max_examples=20)
+@settings(max_examples=20)
 @given(texts=strategies.texts(max_sentences=8), budget=st.integers(1, 12), pool=st.sampled_from(["none", "max"]))
 def test_a_stream_equals_the_list(elmo, texts, budget, pool):
     small = Embedder(elmo.bundle, batch_tokens=budget)

@@ -9,7 +9,7 @@ from bilmo.ids.batch import Indexer, by_length
 from bilmo.ids.chars import ByteChars, CharTable
 from bilmo.ids.vocab import Vocab
 
-from strategies import configs, indexer_of, quiet, texts, tokens
+from strategies import configs, indexer_of, texts, tokens
 
 BYTES = Indexer(chars=ByteChars(50), vocab=None, widest_filter=3)
 WORDS = Vocab(["<S>", "</S>", "<UNK>", "the", "cat", "The"])
@@ -43,7 +43,6 @@ def test_a_batch_holds_each_word_once_in_the_order_of_first_use():
     assert batch.words.ids is None
 
 
-@quiet
 @given(configs(), texts())
 def test_behind_is_ahead_reversed_within_each_rows_own_length(config, text):
     batch = indexer_of(config).batch(text)
@@ -53,7 +52,6 @@ def test_behind_is_ahead_reversed_within_each_rows_own_length(config, text):
         assert ahead[:length].tolist() == behind[:length][::-1].tolist()
 
 
-@quiet
 @given(configs(), texts())
 def test_every_place_points_at_the_key_of_its_word(config, text):
     indexer = indexer_of(config)
@@ -66,7 +64,6 @@ def test_every_place_points_at_the_key_of_its_word(config, text):
     assert used == set(range(len(keys)))
 
 
-@quiet
 @given(configs(), st.lists(tokens(), min_size=1, max_size=5))
 def test_words_hold_the_keys_row_by_row(config, tokens_):
     indexer = indexer_of(config)
@@ -163,7 +160,6 @@ def test_arrays_are_of_64_bits():
     assert {array.dtype for array in arrays} == {np.dtype(np.int64)}
 
 
-@quiet
 @given(st.lists(st.integers(0, 50)), st.integers(1, 120))
 def test_groups_by_length_hold_every_sentence_once_within_the_budget(lengths, budget):
     groups = list(by_length(lengths, budget))
@@ -173,7 +169,6 @@ def test_groups_by_length_hold_every_sentence_once_within_the_budget(lengths, bu
         assert len(group) == 1 or sum(lengths[k] + 2 for k in group) <= budget
 
 
-@quiet
 @given(st.lists(st.integers(0, 50)), st.integers(1, 120))
 def test_groups_go_from_long_sentences_to_short_and_leave_no_room_for_the_next(lengths, budget):
     groups = list(by_length(lengths, budget))
@@ -187,7 +182,6 @@ def test_a_sentence_longer_than_the_budget_stands_alone():
     assert list(by_length([3, 90, 2], budget=10)) == [[1], [0, 2]]
 
 
-@quiet
 @given(st.lists(st.integers(0, 400)), st.integers(1, 120), st.integers(2, 8))
 def test_long_sentences_go_some_at_a_time_within_a_bound(lengths, budget, rows):
     groups = list(by_length(lengths, budget, rows))

@@ -11,7 +11,7 @@ from bilmo.ids.chars import MARKS, ByteChars, CharTable, pad_words
 from bilmo.net.config import CharsConfig
 
 from reference import spell
-from strategies import characters, quiet, tokens
+from strategies import characters, tokens
 
 BEGIN, END, PAD = 258, 259, 260
 
@@ -69,7 +69,6 @@ def test_a_table_of_bytes_has_261_rows():
     assert (ByteChars.word_begin, ByteChars.word_end, ByteChars.pad) == (BEGIN, END, PAD)
 
 
-@quiet
 @given(st.lists(tokens(), min_size=1, max_size=5), st.none() | st.integers(4, 60), st.integers(1, 4))
 def test_padded_bytes_are_the_beginning_of_the_full_width(words, most, widest):
     config = CharsConfig(filters=((widest, 1),), max_characters=most)
@@ -97,7 +96,6 @@ def test_a_count_leaves_out_what_is_too_rare():
     assert CharTable.count(words, min_count=9).entries == MARKS
 
 
-@quiet
 @given(st.lists(st.text("abc字🙂", max_size=8)), st.randoms())
 def test_a_count_does_not_depend_on_the_order_of_words(words, random):
     shuffled = random.sample(words, len(words))
@@ -145,7 +143,6 @@ def test_without_a_greatest_length_no_character_is_cut():
     assert table.cut("字" * 5000) == "字" * 5000
 
 
-@quiet
 @given(st.lists(st.text(characters())), st.integers(1, 3), st.none() | st.integers(3, 9))
 def test_a_table_survives_being_written_as_lines(words, least, most):
     table = CharTable.count(words, min_count=least, max_characters=most)
@@ -227,7 +224,6 @@ def test_no_words_are_an_array_without_rows():
     assert len(pad_words(ByteChars(50), [], widest_filter=7)) == 0
 
 
-@quiet
 @given(st.lists(tokens(), min_size=1), st.none() | st.integers(8, 50), st.integers(1, 8))
 def test_every_filter_sees_nothing_but_padding_where_it_would_at_the_full_width(words, most, widest):
     chars = ByteChars(most)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from bilmo.errors import VocabError
 from bilmo.ids.vocab import MARKS, Vocab
 
-from strategies import quiet, texts
+from strategies import texts
 
 TEXT = [["the", "cat", "the", "dog"], ["cat", "the", "ant"], [], ["dog", "Zoe"]]
 
@@ -47,21 +47,18 @@ def test_a_word_that_one_line_cannot_hold_stays_unknown():
     assert vocab.ids(odd) == [2] * len(odd)
 
 
-@quiet
 @given(texts())
 def test_a_counted_vocabulary_survives_a_file_of_lines(text):
     words = Vocab.count(text).words
     assert tuple("\n".join(words).splitlines()) == words
 
 
-@quiet
 @given(texts(), st.randoms())
 def test_the_same_words_in_another_order_have_the_same_ids(text, random):
     words = [word for sentence in text for word in sentence]
     assert Vocab.count([random.sample(words, len(words))]).words == Vocab.count(text).words
 
 
-@quiet
 @given(texts())
 def test_every_counted_word_finds_its_own_place(text):
     vocab = Vocab.count(text)

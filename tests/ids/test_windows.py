@@ -1,5 +1,5 @@
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bilmo.ids.windows import Stream, Text, Whole
@@ -29,7 +29,6 @@ def read_behind(words):
     return [END, *words[::-1]], [*words[::-1], BEGIN]
 
 
-@settings(deadline=None)
 @given(texts(), st.integers(1, 4), st.integers(1, 6))
 def test_a_stream_is_the_sentences_one_after_the_other_dealt_to_rows(drawn, rows, window):
     text, order = drawn
@@ -45,7 +44,6 @@ def test_a_stream_is_the_sentences_one_after_the_other_dealt_to_rows(drawn, rows
             assert [x for part in found for x in part.targets[row]] == targets[piece]
 
 
-@settings(deadline=None)
 @given(texts(), st.integers(1, 40), st.integers(1, 12), st.integers(0, 5))
 def test_whole_sentences_come_once_each_in_pieces_no_longer_than_allowed(drawn, budget, longest, seed):
     text, order = drawn

@@ -647,6 +647,7 @@ CANNOT = {
     ),
     "its words have no greatest length": replace(PLAIN, words=WordsConfig(chars=replace(CHARS, max_characters=None))),
     "it joins characters and a word table": replace(PLAIN, words=WordsConfig(chars=CHARS, table=TABLE)),
+    "its highways come after the projection": replace(PLAIN, words=WordsConfig(chars=CHARS, highways=1)),
     "its word vectors were given": replace(PLAIN, words=WordsConfig(table=replace(TABLE, given=True), project=False)),
     "its words are looked up in lower case": replace(
         PLAIN, words=WordsConfig(table=replace(TABLE, lower=True), project=False)

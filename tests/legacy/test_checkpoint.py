@@ -123,7 +123,6 @@ arrays = st.sampled_from(["f4", "f8", "f2", "i4", "i8"]).flatmap(
 )
 
 
-@settings(deadline=None)
 @given(st.dictionaries(names, arrays, max_size=40), st.integers(1, 4), st.integers(1, 400), st.integers(1, 20))
 def test_reading_gives_back_what_was_written(tensors, shards, block_size, restart_every):
     with tempfile.TemporaryDirectory() as folder:
@@ -406,7 +405,7 @@ def test_every_flip_with_checksums_made_to_fit(prefix):
             survives(prefix)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(st.tuples(st.binary(max_size=5), st.binary(max_size=60)), max_size=6), st.binary(max_size=40))
 def test_any_bytes_under_fitting_checksums(pairs, junk):
     with tempfile.TemporaryDirectory() as folder, little_memory(2**22):

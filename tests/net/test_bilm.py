@@ -21,7 +21,6 @@ from strategies import (
     VOCABULARY,
     configs,
     indexer_of,
-    quiet,
     random_bilm,
     seeds,
     sentences,
@@ -30,7 +29,7 @@ from strategies import (
 
 # B rows, T steps, D one direction, L layers
 
-few, some, many = (settings(quiet, max_examples=n) for n in (6, 15, 30))
+few, some, many = (settings(max_examples=n) for n in (6, 15, 30))
 
 SMALL = BiLMConfig(  # the smallest of the published shapes
     words=WordsConfig(chars=CharsConfig(highways=1)), cell=CellConfig(cells=1024), width=128, layers=2

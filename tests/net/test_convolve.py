@@ -22,7 +22,7 @@ def _ours(chars: Tensor, table: Tensor, convolutions: list[nn.Conv1d]) -> Tensor
     return LargestAnswers.apply(chars, table, *filters)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     words=st.lists(st.lists(st.integers(0, 19), min_size=0, max_size=9), min_size=1, max_size=12),
     filters=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 5)), min_size=1, max_size=4),

@@ -9,7 +9,7 @@ from bilmo.net.layers import Layers
 from bilmo.net.mix import Mix
 
 from reference import mixed as mixed_by_hand
-from strategies import quiet, seeds
+from strategies import seeds
 
 # B sentences, T tokens, D one direction, L layers above the word
 
@@ -66,7 +66,7 @@ def mix_of(weights, scale, **options):
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("own", [False, True])
 def test_a_weighted_mix_equals_the_reference(own, norm):
-    @settings(quiet, max_examples=20)
+    @settings(max_examples=20)
     @given(seeds(), st.lists(st.integers(2, 6), min_size=1, max_size=4).filter(lambda n: max(n) > 2))
     def check(seed, lengths):
         sentences = draw(seed, lengths=lengths)

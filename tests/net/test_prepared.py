@@ -23,7 +23,7 @@ def encoder(kind="bytes", activation="relu", max_characters: int | None = 20, ro
     chars = CharsConfig(
         kind=kind, rows=rows, width=4, filters=FILTERS, activation=activation, max_characters=max_characters
     )
-    config = BiLMConfig(words=WordsConfig(chars=chars), cell=CellConfig(cells=24), width=8)
+    config = BiLMConfig(words=WordsConfig(chars=chars, highways=1), cell=CellConfig(cells=24), width=8)
     return BiLM(config).words.eval()
 
 

@@ -8,7 +8,7 @@ import bilmo.net.softmax
 from bilmo.net.softmax import Softmax
 
 from reference import log_probs as log_probs_by_hand
-from strategies import quiet, seeds
+from strategies import seeds
 
 # N positions, V words, D one direction
 
@@ -24,7 +24,7 @@ def draw(seed, *, positions=7, words=11, width=4):
     return softmax, outputs, torch.from_numpy(random.integers(words, size=positions))
 
 
-@settings(quiet, max_examples=40)
+@settings(max_examples=40)
 @given(seeds(), st.integers(1, 9), st.integers(1, 12), st.integers(1, 5))
 def test_log_probabilities_equal_the_reference(seed, positions, words, width):
     softmax, outputs, targets = draw(seed, positions=positions, words=words, width=width)

@@ -21,7 +21,6 @@ from bilmo.store.embeddings import check, size, write
 from bilmo.store.table import Form, Row, Table
 
 import strategies
-from strategies import quiet
 
 FORMS = [
     Form(width=5, split=True),
@@ -136,7 +135,7 @@ def test_every_format_gives_back_what_was_written(tmp_path, ending, form, monkey
 
 
 @pytest.mark.parametrize("ending", [".h5", ".npy", ".npz", ".jsonl"])
-@settings(quiet, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(strategies.sentences(), max_size=5), st.sampled_from(FORMS), strategies.seeds())
 def test_any_tokens_come_back(tmp_path_factory, ending, sentences, form, seed):
     path = tmp_path_factory.getbasetemp() / f"any{ending}"

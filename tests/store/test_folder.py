@@ -27,7 +27,7 @@ from bilmo.store.bundle import Bundle
 
 import old_models
 from old_models import SENTENCES, cuts, flips, little_memory, write_checkpoint, write_hdf5, write_manylangs
-from strategies import ENTRIES, VOCABULARY, configs, quiet, random_bilm, seeds
+from strategies import ENTRIES, VOCABULARY, configs, random_bilm, seeds
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def refused(folder: Path, error: type[BilmoError], says: str) -> None:
 # Round trips
 
 
-@settings(quiet, max_examples=25)
+@settings(max_examples=25)
 @given(configs(), seeds())
 def test_any_model_comes_back_to_the_bit(config, seed):
     bilm = random_bilm(config, seed)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bilmo.tasks import spans
 from bilmo.tasks.crf import CRF
 
-from strategies import quiet, seeds
+from strategies import seeds
 
 BIOES = spans.bioes_tags(["A"])
 OUTSIDE = [*BIOES, "O"]
@@ -84,7 +84,6 @@ def test_equal_to_pytorch_crf_where_all_is_legal(seed):
     torch.testing.assert_close(crf.steps.grad[:-1, :-1], theirs.transitions.grad, atol=1e-4, rtol=1e-4)
 
 
-@quiet
 @given(seeds(), st.lists(st.integers(0, 7), min_size=1, max_size=4), st.sampled_from((1.0, 1e3, 1e7)))
 def test_only_legal_paths_are_ever_given(seed, lengths, size):
     crf, emissions, mask = drawn(seed, LEGAL, [*lengths, 1], size)

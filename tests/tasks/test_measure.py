@@ -14,8 +14,6 @@ from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from bilmo.tasks import spans
 from bilmo.tasks.measure import by_label, by_span, by_token
 
-from strategies import quiet
-
 ANY_TAG = st.sampled_from(["O", *(f"{prefix}-{kind}" for prefix in "BIES" for kind in ("PER", "LOC"))])
 IOB_TAG = st.sampled_from(["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "I-x-y"])
 
@@ -27,7 +25,6 @@ def warnings_of_seqeval():
         yield
 
 
-@quiet
 @given(st.lists(ANY_TAG, max_size=12))
 def test_spans_are_those_of_conlleval(tags):
     assert spans.spans(tags) == [tuple(entity) for entity in get_entities(tags)]
@@ -57,7 +54,6 @@ def answered(draw):
     return true, answers
 
 
-@quiet
 @given(answered())
 def test_span_f1_is_that_of_seqeval(both):
     true, answers = both
@@ -77,7 +73,6 @@ def test_span_f1_is_that_of_seqeval(both):
             assert ours == pytest.approx(theirs)
 
 
-@quiet
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abce")), min_size=1, max_size=30))
 def test_measures_by_label_are_those_of_scikit_learn(pairs):
     true, answers = [t for t, _ in pairs], [a for _, a in pairs]

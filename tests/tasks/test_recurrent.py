@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from bilmo.tasks.recurrent import Recurrent
 
-from strategies import quiet, seeds
+from strategies import seeds
 
 WIDTH, HIDDEN = 3, 4
 
@@ -32,7 +32,6 @@ def torchs(ours: Recurrent) -> nn.LSTM:
     return theirs
 
 
-@quiet
 @given(seeds(), st.lists(st.integers(1, 6), min_size=1, max_size=4), st.booleans())
 def test_equal_to_torchs_lstm_forward_and_backward(seed, lengths, both):
     torch.manual_seed(seed)

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from bilmo.tasks import spans
 
-from strategies import quiet
-
 
 @st.composite
 def sentences(draw, touching: bool = True):
@@ -25,7 +23,6 @@ def sentences(draw, touching: bool = True):
     return found, at + draw(st.integers(0, 2))
 
 
-@quiet
 @given(sentences(), st.sampled_from(("IOB1", "BIO", "BIOES")))
 def test_spans_come_back_from_their_tags(sentence, scheme):
     found, length = sentence
@@ -34,14 +31,12 @@ def test_spans_come_back_from_their_tags(sentence, scheme):
     assert spans.spans(tags) == found
 
 
-@quiet
 @given(sentences(touching=False))
 def test_io_holds_spans_that_do_not_touch(sentence):
     found, length = sentence
     assert spans.spans(spans.write(found, length, "IO")) == found
 
 
-@quiet
 @given(sentences())
 def test_what_is_written_as_bioes_is_legal(sentence):
     found, length = sentence

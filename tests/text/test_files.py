@@ -17,7 +17,6 @@ from bilmo.errors import BilmoError, DamagedFile, MissingExtra, TextError
 from bilmo.text.files import all_lines, files, lines
 
 from old_models import cuts, flips
-from strategies import quiet
 
 PACKING = {"plain": bytes, "gz": gzip.compress, "xz": lzma.compress}
 
@@ -79,7 +78,6 @@ def test_only_a_line_feed_ends_a_line(path, mark):
     assert list(lines(path)) == [f"a{mark}b", "c"]
 
 
-@quiet
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\ufeff"))))
 def test_reading_gives_back_what_was_written(tmp_path_factory, rows):
     path = tmp_path_factory.getbasetemp() / "any text"

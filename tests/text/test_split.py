@@ -37,7 +37,7 @@ def test_chinese_text_is_split_into_words_and_sentences(text, sentences):
     assert chinese(text) == sentences
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     st.one_of(st.text(), st.text(alphabet="ab.!?'\"’ -A1…\n宝玉。”\u3000\u0301\U0001f468\u200d")),
     st.sampled_from(["en", "west", "zh", "spaces"]),

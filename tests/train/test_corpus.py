@@ -54,7 +54,7 @@ def test_renumbering_in_pieces_changes_nothing(tmp_path, monkeypatch):
     assert np.array_equal(whole.sentences("train").ids, pieces.sentences("train").ids)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.text(alphabet="ab字", min_size=1, max_size=3), max_size=5), min_size=1, max_size=20))
 def test_any_text_comes_back(tmp_path_factory, sentences):
     lines = [" ".join(sentence) for sentence in sentences] + ["held out"]

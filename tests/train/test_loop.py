@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import bilmo
+import bilmo.store.card
 import bilmo.train.loop
 from bilmo.errors import BilmoError
 from bilmo.train import checkpoint
@@ -246,3 +247,14 @@ def test_passes_of_unequal_length_have_a_look_each(tmp_path, monkeypatch):
     looks = [0, *(event.number for event in run.events() if isinstance(event, Look))]
     assert len(looks) in (7, 8) and looks[-1] == sum(passes[:6])
     assert all(40 <= gap <= 44 for gap in np.diff(looks[:-1]))  # the last one ends the run
+
+
+@pytest.mark.parametrize("words, highways", [("chars", 2), ("chars+table", 2), ("table", 0)])
+def test_highways_come_after_the_projection_where_words_are_spelled(tmp_path, words, highways):
+    write_text(tmp_path)
+    run = loop(tmp_path, words=words, highways=0, word_highways=2)
+    assert len(run.model.bilm.words.highways) == highways
+    run.step(run.text(0)[0], 0.5)
+    parts = [p for name, p in run.model.named_parameters() if name.startswith("bilm.words.highways.")]
+    assert len(parts) == 4 * highways and all(part.grad.abs().sum() > 0 for part in parts)
+    assert ("| word highways | 2 |" in bilmo.store.card.card_of(run.bundle())) == bool(highways)

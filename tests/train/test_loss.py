@@ -43,7 +43,7 @@ def test_a_loss_that_needs_no_gradient_is_the_same():
     torch.testing.assert_close(alone, full_loss(softmax, outputs, targets)[0].detach())
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.integers(2, 400), st.data())
 def test_drawn_words_are_distinct_and_as_many_as_asked_for(words, data):
     samples = data.draw(st.integers(1, words))

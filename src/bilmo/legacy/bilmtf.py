@@ -233,6 +233,7 @@ def _refuse_what_it_cannot_hold(bundle: Bundle) -> None:
         "its characters are Unicode, not bytes": words.chars is not None and words.chars.kind != "bytes",
         "its words have no greatest length": words.chars is not None and words.chars.max_characters is None,
         "it joins characters and a word table": words.chars is not None and table is not None,
+        "its highways come after the projection": words.highways > 0,
         "its word vectors were given": table is not None and table.given,
         "its words are looked up in lower case": table is not None and table.lower,
         "its word table is projected": table is not None and words.chars is None and words.project,

@@ -110,10 +110,13 @@ class WordsConfig:
     table: TableConfig | None = None
     project: bool = True
     """A learned linear map to the network's width; needed wherever the parts are not of that width."""
+    highways: int = 0
+    """Highway layers over the word's vector, after the projection; those of the characters come before it."""
 
     def __post_init__(self) -> None:
         if self.chars is None and self.table is None:
             raise ConfigError("a word encoder needs characters, a table of words, or both")
+        _within(0, DEEPEST, highways=self.highways)
 
     @property
     def outputs(self) -> int:

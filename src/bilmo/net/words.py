@@ -39,6 +39,12 @@ class Highway(nn.Module):
         return g * x + (1 - g) * F.relu(self.transform(x))
 
 
+def prepared_highways(highways: nn.ModuleList, precision: Precision) -> list[PreparedHighway]:
+    """The same highways, for inference."""
+    each = cast("Iterable[Highway]", highways)
+    return [PreparedHighway(highway.transform, highway.carry, precision) for highway in each]
+
+
 class CharCNN(nn.Module):
     """Characters to a word: convolutions of several widths, max over places, activation, highways."""
 
@@ -59,8 +65,7 @@ class CharCNN(nn.Module):
             self._largest = Tables(self.table, self.convolutions())
         elif precision == "int8":
             self._largest = Int8Convolutions(self.table, self.convolutions())
-        highways = cast("Iterable[Highway]", self.highways)
-        self._highways = [PreparedHighway(highway.transform, highway.carry, precision) for highway in highways]
+        self._highways = prepared_highways(self.highways, precision)
 
     def convolutions(self) -> list[nn.Conv1d]:
         """One for each width, in the order of the config."""
@@ -126,7 +131,7 @@ class WordTable(nn.Module):
 
 
 class WordEncoder(nn.Module):
-    """[table ; characters], then the projection to the network's width."""
+    """[table ; characters], then the projection to the network's width, then highways where they come last."""
 
     def __init__(self, config: BiLMConfig) -> None:
         super().__init__()
@@ -134,7 +139,9 @@ class WordEncoder(nn.Module):
         self.table = WordTable(parts.table) if parts.table else None
         self.chars = CharCNN(parts.chars) if parts.chars else None
         self.project = nn.Linear(parts.outputs, config.width) if parts.project else None
+        self.highways = nn.ModuleList(Highway(config.width) for _ in range(parts.highways))
         self._project: Linear | None = None
+        self._highways: list[PreparedHighway] = []
 
     @torch.no_grad()
     def prepare(self, precision: Precision) -> None:
@@ -143,6 +150,7 @@ class WordEncoder(nn.Module):
             self.chars.prepare(precision)
         if self.project is not None:
             self._project = linear(self.project.weight, self.project.bias, precision)
+        self._highways = prepared_highways(self.highways, precision)
 
     def forward(self, words: Words) -> Tensor:
         """The distinct words of a batch to (U, D)."""
@@ -155,6 +163,9 @@ class WordEncoder(nn.Module):
             assert words.chars is not None
             parts.append(self.chars(torch.as_tensor(words.chars, device=device)))
         x = torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]  # (U, M + F)
-        if self._project is not None and not torch.is_grad_enabled() and x.device.type == "cpu":
-            return self._project(x)
-        return self.project(x) if self.project is not None else x  # (U, D)
+        prepared = not torch.is_grad_enabled() and x.device.type == "cpu"
+        project = self._project if prepared and self._project else self.project
+        x = project(x) if project is not None else x  # (U, D)
+        for highway in self._highways if prepared and self._highways else self.highways:
+            x = highway(x)
+        return x

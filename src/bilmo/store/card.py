@@ -10,15 +10,16 @@ from bilmo.store.bundle import Bundle
 
 def parts_of(bundle: Bundle) -> list[tuple[str, int]]:
     """Parameters of each part of the model, in the order of the flow."""
-    counts = {"characters": 0, "word table": 0, "word projection": 0, "ahead": 0, "behind": 0, "softmax": 0}
     prefixes = {
         "words.chars.": "characters",
         "words.table.": "word table",
         "words.project.": "word projection",
+        "words.highways.": "word highways",
         "stacks.ahead.": "ahead",
         "stacks.behind.": "behind",
         "softmax.": "softmax",
     }
+    counts = dict.fromkeys(prefixes.values(), 0)
     for name, value in bundle.weights.items():
         part = next(part for prefix, part in prefixes.items() if name.startswith(prefix))
         counts[part] += value.numel()
@@ -43,6 +44,8 @@ def facts_of(bundle: Bundle) -> list[tuple[str, str]]:
         facts.append(("word table", f"{words.table.rows:,} words, {words.table.width} wide, {origin}{frozen}"))
     if words.project:
         facts.append(("word projection", f"{words.outputs} to {config.width}"))
+    if words.highways:
+        facts.append(("word highways", str(words.highways)))
     cells = f", {cell.cells} cells" if cell.project else ""
     facts.append(("layers", f"{config.layers} x {cell.kind.upper()}{cells}, {config.width} wide, a direction"))
     facts.append(("directions", " and ".join(config.directions)))

@@ -57,6 +57,9 @@ class NetworkRecipe:
     filters: tuple[tuple[int, int], ...] = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
     activation: Literal["relu", "tanh"] = "relu"
     highways: int = 1
+    """Over the filters, before the projection, as published."""
+    word_highways: int = 0
+    """The same after the projection, at the network's width, which takes far fewer weights."""
     max_characters: int = 50
     table_width: int | None = None
     """Width of a trained word table; none means the network's width."""

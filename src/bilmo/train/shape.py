@@ -112,7 +112,12 @@ def shape_of(recipe: NetworkRecipe, text: TextRecipe, words: list[str], counts: 
         projection_clip=recipe.cell_clip if projected else None,
     )
     config = BiLMConfig(
-        words=WordsConfig(chars=chars, table=table, project=encoder.outputs != recipe.width),
+        words=WordsConfig(
+            chars=chars,
+            table=table,
+            project=encoder.outputs != recipe.width,
+            highways=recipe.word_highways if chars else 0,  # they join what filters found; a table has no need of it
+        ),
         cell=cell,
         width=recipe.width,
         layers=recipe.layers,
