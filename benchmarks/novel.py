@@ -36,6 +36,7 @@ HERE = Path(__file__).parent
 TEXT = DATA / "text" / "hongloumeng-zh.txt.xz"
 OLD: dict[str, Any] = {
     "cells": 512, "width": 256, "char_width": 128, "filters": NetworkRecipe().filters, "max_characters": 50,
+    "activation": "relu", "highways": 1, "word_highways": 0,
     "context": "stream", "batch": 320, "window": 20, "softmax": "sampled", "samples": 8192, "optimizer": "adagrad",
     "rate": 0.2, "warm_up": 0.0, "decay": False, "clip": 10.0, "dropout": 0.1, "average": 0.0,
     "weight_decay": 0.0, "prior": "flat", "patience": 0,
