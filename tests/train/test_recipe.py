@@ -50,6 +50,7 @@ def test_a_setting_replaces_that_of_the_recipe_in_its_section():
         ("[text]\nmin_count = 0\n", "min_count is 0"),
         ("[network]\ntable_width = 0\n", "table_width is 0"),
         ("[network]\nlayers = 0\n", "layers is 0"),
+        ("[network]\nword_highways = -1\n", "word_highways is -1; it must be from 0 to 100"),
         ("[network]\ncell = 'transformer'\n", "network.cell"),
         ("[network]\nwords = 'letters'\n", "known are chars, table"),
         ("[train", "is not TOML"),

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from bilmo.errors import ConfigError
 from bilmo.ids.vocab import MARKS
-from bilmo.net.config import STRICT
+from bilmo.net.config import DEEPEST, STRICT
 from bilmo.store.folder import checked
 
 VECTORS = "vectors:"
@@ -77,6 +77,8 @@ class NetworkRecipe:
     def __post_init__(self) -> None:
         for name in ("char_width", "max_characters", "table_width", "cells", "width", "layers"):
             _check(self, name, lambda value: value is None or value >= 1, "1 or more")
+        for name in ("highways", "word_highways"):
+            _check(self, name, lambda value: 0 <= value <= DEEPEST, f"from 0 to {DEEPEST}")
         if not self.words.removeprefix(VECTORS) or (
             not self.words.startswith(VECTORS) and self.words not in {"chars", "table", "chars+table", "table+chars"}
         ):
