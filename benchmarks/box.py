@@ -18,9 +18,7 @@ from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
-import numpy as np
-from ngrams import KneserNey, N, perplexity
-from numpy.typing import NDArray
+from ngrams import KneserNey, perplexity
 
 from bilmo.embed.embedder import Embedder, settled
 from bilmo.embed.load import load
@@ -90,17 +88,6 @@ def boxed(name: str, folder: Path) -> Path:
     return box
 
 
-def padded(corpus: Corpus, vocab: Vocab) -> NDArray[np.int64]:
-    """The training text as one row of numbers, N - 1 times `<S>` before each sentence, `</S>` after it."""
-    text = corpus.sentences("train")
-    marks = N * np.arange(len(text)) + N - 1  # how many stand before the words of each sentence
-    ids = np.array(vocab.ids(corpus.words), dtype=np.int64)[np.asarray(text.ids)]
-    row = np.full(len(ids) + N * len(text), vocab.begin, dtype=np.int64)
-    row[np.arange(len(ids)) + np.repeat(marks, text.lengths)] = ids
-    row[text.ends + marks] = vocab.end
-    return row
-
-
 def unseen(name: str, folder: Path) -> dict[str, list[list[str]]]:
     """Sentences of the documents that were put aside, by text."""
     split = splitter(recipes.read(name).text.lang)
@@ -114,11 +101,8 @@ def by_5_grams(vocab: Vocab, name: str, folder: Path) -> dict[str, float]:
     """Perplexity of a 5-gram model of the same text and vocabulary; it takes minutes, so it is remembered."""
     known = folder / "5-grams.json"
     if not known.exists():
-        model = KneserNey(padded(Corpus(folder / "model" / "training" / "corpus"), vocab), len(vocab))
-        found = {}
-        for text, sentences in unseen(name, folder).items():
-            numbers = (np.array(vocab.ids(sentence), dtype=np.int64) for sentence in sentences)
-            found[text] = perplexity(model, numbers, vocab.begin, vocab.end)
+        model = KneserNey.of(Corpus(folder / "model" / "training" / "corpus"), vocab)
+        found = {text: perplexity(model, some, vocab) for text, some in unseen(name, folder).items()}
         known.write_text(json.dumps(found), encoding="utf-8")
     return dict(json.loads(known.read_text(encoding="utf-8")))
 

@@ -3,7 +3,8 @@
 A table takes the parameters of a whole network, so a model with one must save them elsewhere, in one of two ways: all
 of the network is narrower (as Kim et al. 2016 compared), or the network stays and the table is narrow. All three are
 trained by the same recipe with the commands that are printed, and judged on text that none has seen, over the same
-words. A run that was stopped is gone on with in the same FOLDER.
+words; a 5-gram model of the same text and vocabulary is there to compare with. A run that was stopped is gone on with
+in the same FOLDER.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any
+
+from ngrams import KneserNey, perplexity
 
 from bilmo.embed.load import load
 from bilmo.embed.score import score
@@ -90,18 +93,21 @@ def main(folder: Path) -> None:
         "| words | parameters | forward perplexity | characters are better by | backward | command |",
         "|---" * 6 + "|",
     ]
-    ahead = 0.0
+    ahead, vocab = 0.0, load(folder / "characters").bundle.vocab
+    assert vocab is not None
     for name, changes in models.items():
         here = folder / name.replace(",", "").replace(" ", "-")
         trained(here, text, changes)
-        perplexity = score(load(here), sentences).perplexity
-        ahead = ahead or perplexity["ahead"]
-        better = f"{1 - ahead / perplexity['ahead']:.1%}" if changes else ""
+        found = score(load(here), sentences).perplexity
+        ahead = ahead or found["ahead"]
+        better = f"{1 - ahead / found['ahead']:.1%}" if changes else ""
         rows.append(
-            f"| {name} | {parameters(corpus, changes):,} | **{perplexity['ahead']:.1f}** | {better} "
-            f"| {perplexity['behind']:.1f} | `bilmo train train.txt -o MODEL{options(COMMON | changes)}` |"
+            f"| {name} | {parameters(corpus, changes):,} | **{found['ahead']:.1f}** | {better} "
+            f"| {found['behind']:.1f} | `bilmo train train.txt -o MODEL{options(COMMON | changes)}` |"
         )
         print(rows[-1], flush=True)
+    plain = perplexity(KneserNey.of(corpus, vocab), sentences, vocab)
+    rows.append(f"| 5-grams (interpolated, modified Kneser-Ney) | | {plain:.1f} | {1 - ahead / plain:.1%} | | |")
     heading = (
         f"# Characters against a word table\n\n{date.today()}, made by `python benchmarks/characters.py FOLDER`: "
         f"{WORDS:,} words of English Wikipedia, judged on {JUDGED:,} others, isolated sentences, full softmax over the "

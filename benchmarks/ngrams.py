@@ -14,6 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bilmo.ids.vocab import Vocab
+from bilmo.train.corpus import Corpus
+
 Ints = NDArray[np.int64]
 N = 5
 """Words of the longest n-gram; before each sentence stand N - 1 marks, so that its first words are counted in full."""
@@ -49,6 +52,17 @@ class KneserNey:
             numbers = place[:-1]
             # From here on `numbers[k]` is the n-gram that begins at k; with the word after it, it is the next order.
         self._orders = self._smoothed(keys, counts, ids)
+
+    @classmethod
+    def of(cls, corpus: Corpus, vocab: Vocab) -> KneserNey:
+        """A model of a training text: N - 1 times `<S>` before each sentence, `</S>` after it."""
+        text = corpus.sentences("train")
+        marks = N * np.arange(len(text)) + N - 1  # how many stand before the words of each sentence
+        ids = np.array(vocab.ids(corpus.words), dtype=np.int64)[np.asarray(text.ids)]
+        row = np.full(len(ids) + N * len(text), vocab.begin, dtype=np.int64)
+        row[np.arange(len(ids)) + np.repeat(marks, text.lengths)] = ids
+        row[text.ends + marks] = vocab.end
+        return cls(row, len(vocab))
 
     def _smoothed(self, keys: list[Ints], counts: list[Ints], ids: Ints) -> list[Order]:
         orders = []
@@ -104,11 +118,12 @@ def _discounts(count: Ints) -> NDArray[np.float64]:
     return np.array([0.0, 1 - 2 * y * n[1] / n[0], 2 - 3 * y * n[2] / n[1], 3 - 4 * y * n[3] / n[2]])
 
 
-def perplexity(model: KneserNey, sentences: Iterable[Ints], begin: int, end: int) -> float:
+def perplexity(model: KneserNey, sentences: Iterable[list[str]], vocab: Vocab) -> float:
     """Over every word and one boundary a sentence; each sentence for itself."""
     total, count = 0.0, 0
     for sentence in sentences:
-        scores = model.log_probs(np.concatenate([[begin] * (N - 1), sentence, [end]]), N - 1)
+        ids = [vocab.begin] * (N - 1) + vocab.ids(sentence) + [vocab.end]
+        scores = model.log_probs(np.array(ids), N - 1)
         total -= scores.sum()
         count += len(scores)
     return float(np.exp(total / count))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import itertools
 import random
 import sys
 from pathlib import Path
@@ -11,7 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-BEGIN, END, WORDS = 0, 1, 8
+from bilmo.ids.vocab import Vocab
+from bilmo.train.corpus import build
+
+WORDS = "abcde"
+VOCAB = Vocab(["<S>", "</S>", "<UNK>", *WORDS])
 
 
 @pytest.fixture(scope="module")
@@ -30,35 +33,41 @@ def sentences():
     draw = random.Random(1)
     found = []
     for _ in range(300):
-        sentence = [draw.randrange(3, WORDS)]
+        sentence = [draw.randrange(5)]
         while draw.random() < 0.8:
-            sentence.append(draw.choice([3 + (sentence[-1] + 1) % 5, draw.randrange(3, WORDS)]))
-        found.append(sentence)
+            sentence.append(draw.choice([(sentence[-1] + 1) % 5, draw.randrange(5)]))
+        found.append([WORDS[place] for place in sentence])
     return found
 
 
 @pytest.fixture(scope="module")
-def model(ngrams, sentences):
-    row = itertools.chain.from_iterable([BEGIN] * (ngrams.N - 1) + sentence + [END] for sentence in sentences)
-    return ngrams.KneserNey(np.array(list(row)), WORDS)
+def corpus(sentences, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ngrams") / "corpus"
+    return build(map(" ".join, sentences), lambda line: [line.split()], folder, held_out=0.02, seed=1)
+
+
+@pytest.fixture(scope="module")
+def model(ngrams, corpus):
+    return ngrams.KneserNey.of(corpus, VOCAB)
 
 
 @pytest.mark.parametrize("before", [(0, 0, 0, 0), (0, 0, 0, 3), (3, 4, 5, 6), (7, 7, 7, 7), (2, 2, 2, 2)])
 def test_the_words_after_any_words_share_all_of_the_probability(model, before):
-    shares = [np.exp(model.log_probs(np.array([*before, word]), 4)) for word in range(WORDS)]
+    shares = [np.exp(model.log_probs(np.array([*before, word]), 4)) for word in range(len(VOCAB))]
     assert np.sum(shares) == pytest.approx(1) and min(shares) > 0
 
 
-def test_first_words_come_about_as_often_as_they_did(model, sentences):
-    for word in range(3, WORDS):
-        often = sum(sentence[0] == word for sentence in sentences) / len(sentences)
-        share = float(np.exp(model.log_probs(np.array([BEGIN] * 4 + [word]), 4))[0])
+def test_first_words_come_about_as_often_as_they_did(model, corpus):
+    text = corpus.sentences("train")
+    firsts = [corpus.words[id] for id in text.ids[[0, *text.ends[:-1]]]]
+    for word in WORDS:
+        often = firsts.count(word) / len(firsts)
+        share = float(np.exp(model.log_probs(np.array([VOCAB.begin] * 4 + VOCAB.ids([word])), 4))[0])
         assert share == pytest.approx(often, abs=0.02)
 
 
 def test_it_knows_the_text_it_has_read_better_than_chance(ngrams, model, sentences):
-    rows = [np.array(sentence) for sentence in sentences]
     draw = random.Random(2)
-    mixed = [np.array(draw.sample(sentence, len(sentence))) for sentence in sentences]
-    known, other = (ngrams.perplexity(model, some, BEGIN, END) for some in (rows, mixed))
+    mixed = [draw.sample(sentence, len(sentence)) for sentence in sentences]
+    known, other = (ngrams.perplexity(model, some, VOCAB) for some in (sentences, mixed))
     assert known < 4 < other
