@@ -26,6 +26,7 @@ import pytest
 import torch
 
 import bilmo
+from bilmo.cli import show
 from bilmo.cli.app import main
 from bilmo.embed.embedder import settled
 from bilmo.legacy import layouts
@@ -674,3 +675,9 @@ def test_threads_that_wait_soon_sleep_unless_the_user_wants_otherwise(run, monke
     monkeypatch.delenv("GOMP_SPINCOUNT")
     run("--version")
     assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE" and "GOMP_SPINCOUNT" not in os.environ
+
+
+def test_words_are_shown_as_they_are(capsys):
+    show.table(["word", "share"], [[":smile:", "[bold]"]])
+    show.pairs([("[red]", ":heart:")])
+    assert capsys.readouterr().out.split() == ["word", "share", ":smile:", "[bold]", "[red]", ":heart:"]

@@ -44,9 +44,9 @@ def test_many_unknown_words_come_with_advice(trained, tmp_path):
     (tmp_path / "text.txt").write_bytes((folder / "text.txt").read_bytes())
     (tmp_path / "recipe.toml").write_bytes((folder / "recipe.toml").read_bytes())
     few = program(tmp_path, *TRAIN, "--vocab-size", "6")
-    assert (
-        "of the held-out text; a larger vocabulary (--vocab-size, --min-count, --add-words) makes them fewer" in few.out
-    )
+    assert "of the held-out text; a larger vocabulary (--vocab-size, --min-count) makes them fewer" in few.out
+    few = program(tmp_path, "finetune", "model", "text.txt", "-o", "new", "--recipe", "recipe.toml")
+    assert "of the held-out text; a larger vocabulary (--add-words) makes them fewer" in few.out
 
 
 def test_evaluate_agrees_with_the_scores_of_every_word(trained):
@@ -74,6 +74,8 @@ def test_evaluate_counts_unknown_words(trained):
     (folder / "other.txt").write_text("the zebra sat\nthe cat\n", encoding="utf-8")
     done = program(folder, "evaluate", "model", "other.txt", "--lang", "spaces")
     assert "5 words in 2 sentences" in done.out and "1 (20.00%)" in done.out
+    (folder / "other.txt").write_text("the zebra <UNK>\nthe cat\n", encoding="utf-8")
+    assert "2 (40.00%)" in program(folder, "evaluate", "model", "other.txt", "--lang", "spaces").out
 
 
 @pytest.mark.parametrize("start", ["zero", "carry"])
@@ -163,6 +165,8 @@ def test_finetune_tells_the_perplexity_before_and_after(trained, tmp_path):
         (("train", "text.txt", "-o", "new", "--words", "chars+chars"), "words is 'chars+chars'"),
         (("train", "text.txt", "-o", "new", "--words", "vectors:"), "words is 'vectors:'"),
         (("train", "text.txt", "-o", "new", "--epochs", "inf"), "above 0, and a number"),
+        (("train", "blank.txt", "-o", "new", "--layers", "101"), "recipe novel: layers is 101"),
+        (("train", "blank.txt", "-o", "new", "--words", "vectors:no.txt"), "no.txt: there is no such file"),
     ],
 )
 def test_a_mistake_is_told_and_nothing_is_made(trained, tmp_path, arguments, says):

@@ -370,3 +370,38 @@ def test_whoever_may_read_the_folder_may_read_its_weights(tmp_path):
     own.write(Bundle(config, bilmo.BiLM(config).state_dict(), layout=""), tmp_path / "m")
     modes = {file.name: file.stat().st_mode & 0o777 for file in (tmp_path / "m").iterdir()}
     assert len(set(modes.values())) == 1, modes
+
+
+def other_than(bundle: Bundle) -> Bundle:
+    """The same network with other weights."""
+    return replace(bundle, weights={name: value + 1 for name, value in bundle.weights.items()})
+
+
+def test_a_model_that_is_replaced_while_it_is_read_is_read_whole(saved, monkeypatch):
+    new, read = other_than(own.read(saved)), own._read_tensors
+    replaced = []
+
+    def meanwhile(path, config):
+        if not replaced:
+            replaced.append(own.publish(new, saved))
+        return read(path, config)
+
+    monkeypatch.setattr(own, "_read_tensors", meanwhile)
+    same(own.read(saved), new)
+
+
+def test_ctrl_c_in_the_middle_leaves_the_new_model_whole(saved, monkeypatch):
+    new, replace_file = other_than(own.read(saved)), Path.replace
+    pressed = []
+
+    def pressed_once(self, target):
+        replace_file(self, target)
+        if self.name == own.WEIGHTS and not pressed:
+            pressed.append(True)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", pressed_once)
+    with pytest.raises(KeyboardInterrupt):
+        own.publish(new, saved)
+    same(own.read(saved), new)
+    assert not list(saved.glob(".*"))

@@ -68,6 +68,11 @@ def test_any_text_comes_back(tmp_path_factory, sentences):
     assert sorted(found) == sorted(line.split() for line in lines if line.split())
 
 
+def test_a_text_that_is_held_out_whole_is_refused(tmp_path):
+    with pytest.raises(TextError, match="2 sentences, and every one of its paragraphs fell to the held-out"):
+        build(["a b", "c"], at_spaces, tmp_path / "c", held_out=0.9999, seed=1)
+
+
 @pytest.mark.parametrize("lines, says", [([], "every line is blank"), (["", " "], "blank"), (["a b"], "held-out")])
 def test_a_text_that_cannot_be_trained_on_is_refused_and_leaves_nothing(tmp_path, lines, says):
     with pytest.raises(TextError, match=says):

@@ -109,6 +109,18 @@ def test_new_rows_begin_as_the_unknown_word_and_no_likelier_together(base):
     assert float(chance[-3:].sum() / chance[unknown]) == pytest.approx(1, rel=1e-5)
 
 
+def test_a_new_word_beside_given_vectors_begins_as_what_was_learned_of_unknown_ones(tmp_path):
+    text = write_text(tmp_path)
+    (tmp_path / "vectors.txt").write_text("the 0.1 0.2\ncat 0.3 0.4\n", encoding="utf-8")
+    settings = recipe(tmp_path, words=f"vectors:{tmp_path / 'vectors.txt'}", epochs=1, vocab_size=6)
+    list(train([text], tmp_path / "model", settings))
+    bundle = layouts.read(tmp_path / "model")
+    words, counts = [*old_models.MARKS, "zebra"], np.array([0, 0, 0, 9])
+    made = shape_from(bundle, TextRecipe(), words, counts, add_words=1).model(seed=1).state_dict()
+    assert torch.equal(made["bilm.words.table.weight"][-1], bundle.weights["words.table.marks"][2])
+    assert not torch.equal(bundle.weights["words.table.marks"][2], bundle.weights["words.table.weight"][2])
+
+
 def headless(kind, folder):
     """A model of an old layout that has no softmax."""
     if kind == "hdf5":
@@ -202,6 +214,10 @@ def test_an_old_model_through_the_command_line(tmp_path):
     assert done.code == 0 and perplexity < 14  # it knew nothing of these words
     again = program(tmp_path, *command)
     assert again.code == 0 and "over already" in again.out
+    with (tmp_path / "recipe.toml").open("a", encoding="utf-8") as file:
+        file.write("head_first = 0.7\n")
+    assert program(tmp_path, *command[:4], "other", *command[5:7], "--epochs", "0.2").code == 0
+    assert "head_first = 0.7" in (tmp_path / "other" / "README.md").read_text("utf-8")
 
 
 def test_a_model_that_has_a_softmax_is_not_taught_the_unknown_word_anew(base, tmp_path, monkeypatch):

@@ -54,14 +54,27 @@ def test_a_setting_replaces_that_of_the_recipe_in_its_section():
         ("[network]\ncell = 'transformer'\n", "network.cell"),
         ("[network]\nwords = 'letters'\n", "known are chars, table"),
         ("[train", "is not TOML"),
+        ("train = 3\n", "train: .*found 3"),
+        ("text = 3\n", "text: .*found 3"),
+        ("[network]\nfilters = []\n", "needs at least one filter"),
+        ("[network]\nfilters = [[1, 0]]\n", "filter_number is 0"),
+        ("[network]\nmax_characters = 2\n", "max_characters is 2"),
+        ("[network]\ncell_clip = nan\n", "cell_clip is nan; it must be above 0; inf is no bound"),
+        ("[network]\nlayers = 101\n", "layers is 101"),
     ],
 )
 def test_a_mistake_in_a_recipe_is_named(tmp_path, text, says):
     path = tmp_path / "mine.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=says) as caught:
-        recipe.read(str(path))
+        recipe.read(str(path), {"epochs": 1.0, "lang": "en"})
     assert "mine.toml" in str(caught.value)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_recipe(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text("[train]\nseed = 9\n", encoding="utf-8-sig")
+    assert recipe.read(str(path)).train.seed == 9
 
 
 def test_a_recipe_that_is_not_there_is_refused_with_those_that_are():

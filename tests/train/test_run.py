@@ -1,5 +1,6 @@
 """A training run through the command line: made, killed, gone on with, refused."""
 
+import os
 import random
 import shutil
 import signal
@@ -12,6 +13,7 @@ import pytest
 
 import bilmo
 from bilmo.train import recipe as recipes
+from bilmo.train.corpus import Corpus
 from bilmo.train.run import train
 from small_runs import log, program, same_bits, started, threads, weights, write_text
 
@@ -175,7 +177,7 @@ def test_kills_at_any_moment_cost_no_bit(undisturbed, again):
 def test_ctrl_c_says_how_to_go_on(tmp_path):
     write_text(tmp_path, lines=4000)
     process = started(tmp_path, *COMMAND)
-    while not (tmp_path / "model" / "train.jsonl").exists():
+    while not (tmp_path / "model" / "training" / "checkpoint.safetensors").exists():
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
@@ -184,11 +186,25 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
     assert "model: the same command goes on from the last checkpoint" in said and "Traceback" not in said
 
 
+def test_ctrl_c_before_anything_was_saved_says_so(tmp_path):
+    write_text(tmp_path, lines=4000)
+    process = started(tmp_path, *COMMAND, "--save-every", "100000")
+    while not (tmp_path / "model" / "train.jsonl").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate()
+    assert process.returncode == 130
+    assert "model: the same command begins training anew; the text is read already" in said
+
+
 @pytest.mark.parametrize(
     "name, content, says",
     [
         ("text.txt", b"\n \n", "every line is blank"),
         ("text.txt", b"caf\xe9\n", "text.txt, line 1: byte 4 (0xe9) is not UTF-8"),
+        ("text.txt", "a cat .\n".encode("utf-16-le") * 300, "text.txt, line 1: holds zero bytes"),
+        ("text.txt", b"a cat .\n" * 300 + b"a\0cat\n", "text.txt, line 301: holds zero bytes"),
         ("recipe.toml", b"# caf\xe9\n", "recipe recipe.toml: is not UTF-8"),
         ("text.txt", b"a b .\n" * 3000 + b"caf\xe9\n", "text.txt, line 3001: byte 4 (0xe9) is not UTF-8"),
         ("recipe.toml", b"[train]\nrat = 3\n", "train.rat"),
@@ -223,6 +239,76 @@ def test_a_folder_of_training_text_is_no_run_and_is_left_alone(tmp_path, name):
         done = program(tmp_path, "train", source, *COMMAND[2:])
         assert done.code == 1 and "exists already and is no training run" in done.err
         assert precious.read_bytes() == text.read_bytes()
+
+
+def test_files_beside_an_empty_training_folder_are_left_alone(tmp_path):
+    text = write_text(tmp_path)
+    (tmp_path / "model" / "training").mkdir(parents=True)
+    (tmp_path / "model" / "README.md").write_text("mine", encoding="utf-8")
+    for content in (text.read_bytes(), b"\n"):
+        text.write_bytes(content)
+        done = program(tmp_path, *COMMAND)
+        assert done.code == 1 and "exists already and is no training run" in done.err
+    assert {path.name for path in (tmp_path / "model").iterdir()} == {"training", "README.md"}
+    assert (tmp_path / "model" / "README.md").read_text(encoding="utf-8") == "mine"
+
+
+def test_folders_that_were_made_for_nothing_are_removed(tmp_path):
+    write_text(tmp_path).write_text("\n", encoding="utf-8")
+    (tmp_path / "mine").mkdir()
+    for place in ("new/model", "mine/new/model", "mine"):
+        assert program(tmp_path, "train", "text.txt", "-o", place, "--recipe", "recipe.toml").code == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"text.txt", "recipe.toml", "mine"}
+    assert not list((tmp_path / "mine").iterdir())
+
+
+def test_a_name_that_is_not_utf8_is_no_hindrance(tmp_path):
+    write_text(tmp_path).rename(tmp_path / os.fsdecode(b"caf\xe9.txt"))
+    command = ("train", os.fsdecode(b"caf\xe9.txt"), *COMMAND[2:], "--epochs", "0.2")
+    for says in ("all is trained", "over already"):
+        done = program(tmp_path, *command)
+        assert done.code == 0 and says in done.out
+    assert "caf?.txt" in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_model_cannot_have_a_name_that_is_not_utf8(tmp_path):
+    write_text(tmp_path)
+    done = program(tmp_path, "train", "text.txt", "-o", os.fsdecode(b"mod\xe9le"), "--recipe", "recipe.toml")
+    assert done.code == 1 and "is no name in UTF-8" in done.err
+    assert {path.name for path in tmp_path.iterdir()} == {"text.txt", "recipe.toml"}
+
+
+def test_a_checkpoint_of_another_network_is_told(tmp_path):
+    write_text(tmp_path)
+    assert program(tmp_path, *COMMAND, "--epochs", "0.2").code == 0
+    other = ("train", "text.txt", "-o", "other", "--recipe", "recipe.toml", "--epochs", "0.2", "--width", "6")
+    assert program(tmp_path, *other).code == 0
+    where = Path("training", "checkpoint.safetensors")
+    shutil.copy(tmp_path / "other" / where, tmp_path / "model" / where)
+    done = program(tmp_path, *COMMAND, "--epochs", "0.2")
+    assert done.code == 1 and "checkpoint.safetensors: belongs to another network" in done.err
+
+
+def test_a_run_of_another_kind_is_told(tmp_path):
+    write_text(tmp_path)
+    run = tmp_path / "model" / "training" / "run.json"
+    run.parent.mkdir(parents=True)
+    run.write_text('{"task": "tag"}', encoding="utf-8")
+    done = program(tmp_path, *COMMAND)
+    assert done.code == 1 and "model: holds no training run that can be gone on with" in done.err
+    assert run.exists()
+
+
+def test_characters_of_held_out_text_alone_get_no_row(tmp_path):
+    text = write_text(tmp_path, words=("宝玉", "笑", "道", "：", "黛玉", "。"))
+    rare = [chr(0x4E00 + 40 * n) for n in range(200)]
+    with text.open("a", encoding="utf-8") as file:
+        file.writelines(f"{character} 笑 道 。\n" for character in rare)
+    assert program(tmp_path, *COMMAND, "--epochs", "0.1").code == 0
+    corpus = Corpus(tmp_path / "model" / "training" / "corpus")
+    trained = {word for word, count in zip(corpus.words, corpus.counts, strict=True) if count}
+    rows = (tmp_path / "model" / "chars.txt").read_text(encoding="utf-8").split("\n")
+    assert {c for c in rare if c in rows} == trained & set(rare) != set(rare)
 
 
 def test_a_model_does_not_lie_among_its_texts(tmp_path):

@@ -22,7 +22,7 @@ def finetune(
     rate: float | None = typer.Option(None, help="The highest learning rate."),
     seed: int | None = typer.Option(None, help="The same seed gives the same model."),
     save_every: int | None = typer.Option(None, help="Steps between two checkpoints."),
-    device: str | None = typer.Option(None, help="auto (a GPU where there is one), cpu, cuda, cuda:1, mps."),
+    device: str | None = typer.Option(None, help="auto (a CUDA GPU where there is one), cpu, cuda, cuda:1, mps."),
 ) -> None:
     """Make a model fit your own text better.
 
@@ -46,12 +46,8 @@ def finetune(
         "seed": seed,
         "save_every": save_every,
         "device": device,
-        "head_first": None if bundle.has_softmax else HEAD_FIRST,
     }
     settings = recipes.read(recipe, {name: value for name, value in given.items() if value is not None})
     base = run.Base(bundle, str(model), add_words)
-    show.training(run.train(texts, output, settings, base, reading=show.reading), output)
-
-
-HEAD_FIRST = 0.3
-"""Share of the run in which a new softmax is trained alone."""
+    events = run.train(texts, output, settings, base, reading=show.reading)
+    show.training(events, output, more_words="--add-words")

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -38,8 +39,7 @@ def pairs(rows: Iterable[tuple[str, str]], *, right: bool = False) -> None:
     table.add_column(justify="right" if right else "left", overflow="fold")
     for name, value in rows:
         table.add_row(name, value)
-    console = Console(markup=False, highlight=False)
-    console.print(table) if console.is_terminal else Console(width=10_000, markup=False).print(table, crop=False)
+    _print(table)
 
 
 def table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -49,8 +49,14 @@ def table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         shown.add_column(name, justify="right" if number else "left", no_wrap=True)
     for row in rows:
         shown.add_row(*row)
-    console = Console(markup=False, highlight=False)
-    console.print(shown) if console.is_terminal else Console(width=10_000, markup=False, highlight=False).print(shown)
+    _print(shown)
+
+
+def _print(table: Table) -> None:
+    """As it stands, for words are not markup: `:smile:` is a word."""
+    plain = partial(Console, markup=False, emoji=False, highlight=False)
+    console = plain()
+    console.print(table) if console.is_terminal else plain(width=10_000).print(table, crop=False)
 
 
 def notes(lines: Iterable[str]) -> None:
@@ -92,9 +98,12 @@ def reading(lines: Iterable[Item]) -> Iterator[Item]:
         yield from counted(lines)
 
 
-def training(events: Iterable[Event], folder: Path) -> None:
-    """A training run as it goes: facts first, then a bar on a terminal, and each look at held-out text."""
-    from bilmo.store.run_folder import RUN
+def training(events: Iterable[Event], folder: Path, more_words: str) -> None:
+    """A training run as it goes: facts first, then a bar on a terminal, and each look at held-out text.
+
+    `more_words`: the options that make the vocabulary larger.
+    """
+    from bilmo.store.run_folder import CHECKPOINT, RUN
     from bilmo.train.events import Finished, Look, Prepared, Step
 
     console = Console(stderr=True, highlight=False)
@@ -109,7 +118,7 @@ def training(events: Iterable[Event], folder: Path) -> None:
             task = bar.add_task("training", total=1.0)
             for event in events:
                 if isinstance(event, Prepared):
-                    _prepared(event)
+                    _prepared(event, more_words)
                 elif isinstance(event, Step):
                     speed = event.words / event.seconds
                     bar.update(task, completed=event.done, description=f"loss {event.loss:.3f}  {speed:,.0f} words/s")
@@ -128,14 +137,16 @@ def training(events: Iterable[Event], folder: Path) -> None:
                     print(f"{folder}: {event.why}; {found.steps:,} steps in {found.seconds / 60:.1f} minutes{best}")
     except KeyboardInterrupt:
         if (folder / "training" / RUN).exists():
-            print(f"bilmo: {folder}: the same command goes on from the last checkpoint", file=sys.stderr)
+            saved = (folder / "training" / CHECKPOINT).exists()
+            where = "goes on from the last checkpoint" if saved else "begins training anew; the text is read already"
+            print(f"bilmo: {folder}: the same command {where}", file=sys.stderr)
         raise
 
 
-def _prepared(event: Prepared) -> None:
+def _prepared(event: Prepared, more_words: str) -> None:
     tokens, facts, left = event.corpus.tokens, event.corpus, event.cost.seconds
     many = event.unknown > MANY_UNKNOWN and event.left_out
-    advice = "; a larger vocabulary (--vocab-size, --min-count, --add-words) makes them fewer" if many else ""
+    advice = f"; a larger vocabulary ({more_words}) makes them fewer" if many else ""
     pairs(
         [
             ("split", event.lang),

@@ -28,7 +28,7 @@ def train(
     context: str | None = typer.Option(None, help="sentences, each by itself, or one endless stream."),
     rate: float | None = typer.Option(None, help="The highest learning rate."),
     dropout: float | None = typer.Option(None, help="More for small corpora."),
-    device: str | None = typer.Option(None, help="auto (a GPU where there is one), cpu, cuda, cuda:1, mps."),
+    device: str | None = typer.Option(None, help="auto (a CUDA GPU where there is one), cpu, cuda, cuda:1, mps."),
     precision: str | None = typer.Option(None, help="float32, or bfloat16 for GPUs that have it."),
 ) -> None:
     """Train a model on your own text.
@@ -61,4 +61,5 @@ def train(
         "precision": precision,
     }
     settings = recipes.read(recipe, {name: value for name, value in given.items() if value is not None})
-    show.training(run.train(texts, output, settings, reading=show.reading), output)
+    events = run.train(texts, output, settings, reading=show.reading)
+    show.training(events, output, more_words="--vocab-size, --min-count")

@@ -60,7 +60,7 @@ def score(elmo: Embedder, sentences: Iterable[Sentence]) -> Score:
         for sentence, row in zip(some, rows, strict=True):
             losses = -row.astype(np.float64)
             totals += losses.sum(axis=1)
-            strange = np.array([word not in vocab for word in sentence], dtype=np.bool_)
+            strange = np.array(vocab.ids(sentence), dtype=np.int64) == vocab.unknown
             for direction, loss in zip(directions, losses, strict=True):
                 of_words = loss[:-1] if direction == "ahead" else loss[1:]
                 unknown_loss += float(of_words[strange].sum()) / len(directions)

@@ -63,11 +63,21 @@ def publish(bundle: Bundle, folder: Path) -> None:
     """
     with tempfile.TemporaryDirectory(prefix=".", suffix=".partial", dir=folder) as name:
         _fill(bundle, Path(name), folder)
-        for file in (VOCAB, CHARS, CARD, WEIGHTS, CONFIG):
-            if (Path(name) / file).exists():
-                sync(Path(name) / file)
-                (Path(name) / file).replace(folder / file)
+        for file in Path(name).iterdir():
+            sync(file)
+        try:
+            _replace(folder, Path(name))
+        except KeyboardInterrupt:  # or weights and config would be of two models
+            _replace(folder, Path(name))
+            raise
         sync(folder)
+
+
+def _replace(folder: Path, partial: Path) -> None:
+    """Move what was written into its place, nothing between: whoever reads meanwhile can tell by config.json."""
+    for file in (VOCAB, CHARS, CARD, WEIGHTS, CONFIG):
+        if (partial / file).exists():
+            (partial / file).replace(folder / file)
 
 
 def _fill(bundle: Bundle, partial: Path, folder: Path, dtype: DType = "float32") -> None:
@@ -89,12 +99,24 @@ def _fill(bundle: Bundle, partial: Path, folder: Path, dtype: DType = "float32")
         _write_text(partial / VOCAB, "".join(f"{word}\n" for word in bundle.vocab.words))
     if bundle.chars:
         _write_text(partial / CHARS, "".join(f"{line}\n" for line in bundle.chars.lines()))
-    _write_text(partial / CARD, bundle.card or card_of(bundle))
+    # A card tells names of files, and a file may have a name that is not UTF-8.
+    _write_text(partial / CARD, bundle.card or card_of(bundle), errors="replace")
 
 
 def read(folder: Path) -> Bundle:
     """Load a model, every part checked against the others before memory is given to it."""
     config = read_json(folder / CONFIG, FolderConfig)
+    while True:
+        try:
+            return _read(folder, config)
+        except BilmoError:
+            was, config = config, read_json(folder / CONFIG, FolderConfig)
+            if config == was:
+                raise
+            # A run has put a better model there while this one was read.
+
+
+def _read(folder: Path, config: FolderConfig) -> Bundle:
     if config.bilmo_format != FORMAT:
         raise ConfigError(
             f"{folder / CONFIG}: the folder has format {config.bilmo_format}; this bilmo reads format {FORMAT}. "
@@ -183,8 +205,8 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")
+def _write_text(path: Path, text: str, errors: Literal["strict", "replace"] = "strict") -> None:
+    path.write_text(text, encoding="utf-8", errors=errors, newline="\n")
 
 
 Config = TypeVar("Config")

@@ -9,13 +9,16 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from filelock import FileLock, Timeout
 
-from bilmo.errors import OutputError
+from bilmo.errors import ConfigError, OutputError
+from bilmo.store.folder import read_json
 
 RUN, LOCK, LEFT = "run.json", "lock", ".*.partial"
-CORPUS = "corpus"
+CORPUS, CHECKPOINT = "corpus", "checkpoint.safetensors"
+Run = TypeVar("Run")
 
 
 @contextmanager
@@ -25,8 +28,15 @@ def alone(folder: Path, kind: str) -> Iterator[Path]:
     kind: what such a run is called, for whoever named a folder that is none.
     """
     work = folder / "training"
-    if folder.exists() and not _ours(work) and (folder.is_file() or any(folder.iterdir())):
+    try:
+        str(folder).encode("utf-8")
+    except UnicodeEncodeError:
+        raise OutputError(
+            f"{folder}: is no name in UTF-8, and no weights could be read from it. Choose another."
+        ) from None
+    if folder.exists() and not _ours(folder, work) and (folder.is_file() or any(folder.iterdir())):
         raise OutputError(f"{folder}: exists already and is no {kind}. Choose another name, or remove it first.")
+    new = [place for place in (folder, *folder.parents) if not place.exists()]
     try:
         work.mkdir(parents=True, exist_ok=True)
         lock = FileLock(work / LOCK)
@@ -43,16 +53,30 @@ def alone(folder: Path, kind: str) -> Iterator[Path]:
         lock.release()
         if not (work / RUN).exists():  # it never came to training: leave nothing behind
             shutil.rmtree(work)
-            if not any(folder.iterdir()):
-                folder.rmdir()
+            for place in new:
+                if not any(place.iterdir()):
+                    place.rmdir()
 
 
-def _ours(work: Path) -> bool:
-    """Whether a run made this, so that what lies in it may be removed; `training` is a name that others use too."""
+def run_of(work: Path, file: type[Run], kind: str) -> Run | None:
+    """What the run is that was begun here; None where none was."""
+    if not (work / RUN).exists():
+        return None
+    try:
+        return read_json(work / RUN, file)
+    except ConfigError as error:
+        raise OutputError(
+            f"{work.parent}: holds no {kind} that can be gone on with. Choose another folder. ({error})"
+        ) from None
+
+
+def _ours(folder: Path, work: Path) -> bool:
+    """Whether a run made this, so that what lies in it may be replaced; `training` is a name that others use too."""
     if not work.is_dir():
         return False
-    begun = (work / RUN).exists()
-    return begun or all(
+    if (work / RUN).exists():
+        return True
+    return all(entry == work or entry.match(LEFT) for entry in folder.iterdir()) and all(
         entry.name == LOCK or entry.match(LEFT) or (entry.name == CORPUS and (entry / "facts.json").exists())
         for entry in work.iterdir()
     )

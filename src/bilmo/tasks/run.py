@@ -16,8 +16,7 @@ from pathlib import Path
 from bilmo.errors import ConfigError
 from bilmo.net.config import STRICT
 from bilmo.store.beside import new_file
-from bilmo.store.folder import read_json
-from bilmo.store.run_folder import RUN, alone
+from bilmo.store.run_folder import CHECKPOINT, RUN, alone, run_of
 from bilmo.tasks import folder as folders
 from bilmo.tasks.events import Epoch, Event, Finished
 from bilmo.tasks.examples import Examples
@@ -26,7 +25,7 @@ from bilmo.tasks.task import Task
 from bilmo.tasks.words import identity
 from bilmo.train.recipe import differences
 
-CHECKPOINT = "checkpoint.safetensors"
+KIND = "run of a task"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +61,7 @@ def fit(task: Task, folder: Path, train: Examples, dev: Examples | None, *, mode
         vectors=identity(task.vectors),
         data=hashlib.sha256(json.dumps([train, dev]).encode()).hexdigest(),
     )
-    with alone(folder, "run of a task") as work:
+    with alone(folder, KIND) as work:
         _same(now, work)
         begun = False
         written: dict[str, str] = {}
@@ -78,9 +77,9 @@ def fit(task: Task, folder: Path, train: Examples, dev: Examples | None, *, mode
 
 def _same(now: RunFile, work: Path) -> None:
     """Whatever was begun here must be this run; how long it lasts at most may change, for no step depends on it."""
-    if not (work / RUN).exists():
+    was = run_of(work, RunFile, KIND)
+    if was is None:
         return
-    was = read_json(work / RUN, RunFile)
     lasting = replace(was.settings, epochs=now.settings.epochs, patience=now.settings.patience)
     changed = differences(replace(was, settings=lasting), now)
     if changed:

@@ -126,12 +126,14 @@ def build(lines: Iterable[str], split: Splitter, folder: Path, *, held_out: floa
                         for id in ids:
                             counts[id] += 1
                     writers[side].add(ids)
-        if not writers["train"].sentences:
+        sentences = {side: writers[side].sentences for side in SIDES}
+        if not any(sentences.values()):
             raise TextError("the text holds no sentences to train on: every line is blank")
-        if not writers["held"].sentences:
+        if not all(sentences.values()):
+            how = "none" if sentences["train"] else "every one"
             raise TextError(
-                f"the text has {writers['train'].sentences} sentences and none of its paragraphs fell to the held-out "
-                f"part (a share of {held_out}). Give more text, shorter lines, or a recipe file with a larger held_out."
+                f"the text has {sum(sentences.values())} sentences, and {how} of its paragraphs fell to the held-out "
+                f"part (a share of {held_out}). Give more text, shorter lines, or a recipe file with another held_out."
             )
         order = _by_count(list(numbers), np.asarray(counts))
         for side in SIDES:
@@ -143,7 +145,7 @@ def build(lines: Iterable[str], split: Splitter, folder: Path, *, held_out: floa
         facts = Facts(
             words=len(words),
             tokens={side: writers[side].tokens for side in SIDES},
-            sentences={side: writers[side].sentences for side in SIDES},
+            sentences=sentences,
         )
         (partial / "facts.json").write_text(json.dumps(asdict(facts), indent=1), encoding="utf-8")
     return Corpus(folder)

@@ -1,6 +1,6 @@
 """What a training run tells while it runs.
 
-Knows: nothing. Blind to: how a run works, and who listens.
+Knows: what a corpus and a run's progress are. Blind to: how a run works, and who listens.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bilmo.errors import BilmoError, ConfigError, TextError
+from bilmo.errors import BilmoError, ConfigError, DamagedFile, TextError
 from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END, Ids
 from bilmo.ids.vocab import MARKS
 from bilmo.ids.windows import Stream, Text, TextStep, TextSteps, Whole
@@ -30,6 +30,7 @@ from bilmo.net.config import Direction
 from bilmo.store import folder as folders
 from bilmo.store.bundle import Bundle
 from bilmo.store.card import card_of
+from bilmo.store.run_folder import CHECKPOINT
 from bilmo.train import checkpoint
 from bilmo.train.checkpoint import Checkpoint, Progress
 from bilmo.train.corpus import Corpus, Side
@@ -67,7 +68,7 @@ A_PARAMETER = 16
 """Bytes: itself, its gradient, and two numbers that Adam remembers of it."""
 
 
-def _need_memory(parameters: int) -> None:
+def need_memory(parameters: int) -> None:
     """Refuse a network that the machine cannot hold, before it is made: to find out takes the machine down."""
     try:
         there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -91,12 +92,10 @@ class Loop:
         steps = corpus.facts.tokens["train"] + corpus.facts.sentences["train"]
         if recipe.context == "stream" and steps < recipe.window:
             raise TextError(f"the text has {steps} words and sentence ends; a stream needs {recipe.window} or more")
-        self._checkpoint = folder / "training" / "checkpoint.safetensors"
+        self._checkpoint = folder / "training" / CHECKPOINT
         self._prior: Prior | None = None
         if recipe.prior == "counts" and not (shape.base and shape.base.has_softmax):
             self._prior = Prior(corpus.counts, self._vocab_ids, shape.vocab.unknown)
-        if self._device.type == "cpu":
-            _need_memory(shape.parameters())
         self.model: LanguageModel = shape.model(recipe.seed, self._log_shares()).to(self._device)
         self.model.bilm.dropout = recipe.dropout
         self.model.bfloat16_products = recipe.precision == "bfloat16"
@@ -104,6 +103,7 @@ class Loop:
         self._average: dict[str, Tensor] = {}
         self._state: State | None = None
         self._undone = 0
+        self._new_head = shape.base is not None and not shape.base.has_softmax
         self.progress = Progress()
         self.story: Story | None = None
         """For the model card."""
@@ -212,7 +212,7 @@ class Loop:
         rate = rate_at(recipe, done)
         set_rate(self._optimizer, rate)
         self.model.train()
-        self.model.head_only = done < recipe.head_first
+        self.model.head_only = self._new_head and done < recipe.head_first
         self._optimizer.zero_grad()
         judged, after = self._backward(text, np.random.default_rng(seed))
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
@@ -333,7 +333,13 @@ class Loop:
 
     def _restore(self) -> None:
         was = checkpoint.read(self._checkpoint)
-        self._restore_weights(was)
+        try:
+            self._restore_weights(was)
+        except (RuntimeError, ValueError, KeyError):
+            raise DamagedFile(
+                f"{self._checkpoint}: belongs to another network than the one that this run trains. "
+                "Remove it, and the run begins anew from its first step."
+            ) from None
         self.progress = was.progress
 
     def _restore_weights(self, was: Checkpoint) -> None:

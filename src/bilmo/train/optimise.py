@@ -56,7 +56,7 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def device_of(name: str) -> torch.device:
-    """Where to train: by name, or the first GPU that torch finds."""
+    """Where to train: by name, or the first CUDA GPU that torch finds."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name.partition(":")[0] not in DEVICES:

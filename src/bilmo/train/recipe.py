@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bilmo.errors import ConfigError
+from bilmo.ids.chars import ByteChars
 from bilmo.ids.vocab import MARKS
-from bilmo.net.config import DEEPEST, STRICT
+from bilmo.net.config import DEEPEST, STRICT, BiLMConfig, CellConfig, CharsConfig, TableConfig, WordsConfig
 from bilmo.store.folder import checked
 
 VECTORS = "vectors:"
@@ -85,6 +86,47 @@ class NetworkRecipe:
             raise ConfigError(
                 f"words is {self.words!r}; known are chars, table, chars+table, and vectors:FILE with a vectors file"
             )
+        self.config(len(MARKS), characters=None, given=self.width)  # whatever cannot be is told at once
+
+    def config(self, words: int, *, characters: int | None, given: int | None) -> BiLMConfig:
+        """The network for so many words, Unicode characters (None: bytes), and numbers in a given vector."""
+        parts = {VECTORS} if self.words.startswith(VECTORS) else set(self.words.split("+"))
+        table, chars = None, None
+        if "table" in parts:
+            table = TableConfig(rows=words, width=self.table_width or self.width)
+        if VECTORS in parts and given:
+            table = TableConfig(rows=words, width=given, given=True, tuned=self.tuned)
+        if "chars" in parts:
+            chars = CharsConfig(
+                kind="unicode" if characters else "bytes",
+                rows=characters or ByteChars.rows,
+                width=self.char_width,
+                filters=self.filters,
+                activation=self.activation,
+                highways=self.highways,
+                max_characters=self.max_characters,
+            )
+        outputs = WordsConfig(chars=chars, table=table).outputs
+        lstm = self.cell == "lstm"
+        projected = lstm and self.cells != self.width
+        return BiLMConfig(
+            words=WordsConfig(
+                chars=chars,
+                table=table,
+                project=outputs != self.width,
+                highways=self.word_highways if chars else 0,  # they join what filters found; a table has no need of it
+            ),
+            cell=CellConfig(
+                kind=self.cell,
+                cells=self.cells if lstm else self.width,
+                project=projected,
+                cell_clip=self.cell_clip if lstm else None,
+                projection_clip=self.cell_clip if projected else None,
+            ),
+            width=self.width,
+            layers=self.layers,
+            skip=self.skip,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,8 +149,8 @@ class TrainRecipe:
     """sampled: words that compete with the right one in a step."""
     prior: Literal["counts", "flat"] = "counts"
     """What counts of the text say to a new softmax: how often to expect words, unknown ones too, or nothing."""
-    head_first: float = 0.0
-    """Share of the run in which the softmax alone is trained, for a network that came without one."""
+    head_first: float = 0.3
+    """Share of the run in which the softmax alone is trained, where a trained network came without one."""
     optimizer: Literal["adam", "adagrad", "sgd"] = "adam"
     rate: float = 0.002
     warm_up: float = 0.02
@@ -133,7 +175,7 @@ class TrainRecipe:
     """Looks without a better held-out perplexity until training stops; 0 never stops."""
     seed: int = 1
     device: str = "auto"
-    """auto: a GPU where torch finds one. Or cpu, cuda, cuda:1, mps."""
+    """auto: a CUDA GPU where torch finds one. Or cpu, cuda, cuda:1, mps."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """bfloat16: products in half the bytes, for GPUs that have them; weights stay float32."""
 
@@ -175,13 +217,14 @@ def read(name: str, changes: dict[str, Any] | None = None) -> Recipe:
         if not path.is_file():
             raise ConfigError(f"there is no recipe {name!r}; known are {', '.join(SHIPPED)}, or a TOML file")
         try:
-            text, where = path.read_text(encoding="utf-8"), str(path)
+            text, where = path.read_text(encoding="utf-8-sig"), str(path)
         except UnicodeDecodeError as error:
             raise ConfigError(f"recipe {path}: is not UTF-8 ({error.reason} at byte {error.start + 1})") from None
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"recipe {where}: is not TOML ({error})") from None
+    checked(data, Recipe, f"recipe {where}")  # as it stands, before single settings are replaced
     changes = changes or {}
     if {"minutes", "epochs"} <= changes.keys():
         raise ConfigError("minutes and epochs are both given; a run is as long as one of them says")

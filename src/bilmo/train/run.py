@@ -25,8 +25,7 @@ import numpy as np
 from bilmo.errors import ConfigError, OutputError, TextError
 from bilmo.store.beside import new_file
 from bilmo.store.bundle import Bundle
-from bilmo.store.folder import read_json
-from bilmo.store.run_folder import CORPUS, RUN, alone
+from bilmo.store.run_folder import CORPUS, RUN, alone, run_of
 from bilmo.text.files import STDIN, all_lines, files
 from bilmo.text.split import splitter, told_or_detected
 from bilmo.train import corpus as corpora
@@ -34,12 +33,14 @@ from bilmo.train.board import board
 from bilmo.train.corpus import Corpus
 from bilmo.train.curve import draw
 from bilmo.train.events import Cost, Event, Finished, Look, Prepared, Step
-from bilmo.train.loop import Loop
+from bilmo.train.loop import Loop, need_memory
 from bilmo.train.model import WordArrays
 from bilmo.train.optimise import device_of
 from bilmo.train.recipe import VECTORS, Recipe, differences
 from bilmo.train.shape import Shape, shape_from, shape_of
 from bilmo.train.story import Story
+
+KIND = "training run"
 
 
 @dataclass(frozen=True)
@@ -63,15 +64,15 @@ def train(
 
     `reading`: all lines of the text pass through it, once, if they must be read.
     """
-    device_of(recipe.train.device)  # one that is not there is told before the text is read
-    for text in texts:
+    device = device_of(recipe.train.device)  # one that is not there is told before the text is read
+    for text in (*texts, *([] if base else _vectors_file(recipe))):
         if text != STDIN and not text.exists():
             raise TextError(f"{text}: there is no such file")
         if text.is_dir() and folder.resolve().is_relative_to(text.resolve()):
             raise OutputError(f"{folder}: lies in {text}, whose files are all taken for text. Choose another place.")
     if base and len(base.bundle.config.directions) < 2:
         raise ConfigError(f"{base.name}: reads {base.bundle.config.directions[0]} only; bilmo trains both directions")
-    with alone(folder, "training run") as work:
+    with alone(folder, KIND) as work:
         begun = _same_run(texts, work, recipe, base)
         if begun and (work / CORPUS).exists():
             lang, corpus = begun, Corpus(work / CORPUS)
@@ -82,6 +83,8 @@ def train(
             shape = shape_of(recipe.network, recipe.text, words, corpus.counts)
         else:
             shape = shape_from(base.bundle, recipe.text, words, corpus.counts, base.add_words)
+        if device.type == "cpu":
+            need_memory(shape.parameters())
         loop = Loop(recipe.train, shape, corpus, WordArrays(words, shape.indexer()), folder)
         if not begun:
             _remember(texts, work, recipe, base, lang)
@@ -150,9 +153,9 @@ class RunFile:
 
 def _same_run(texts: list[Path], work: Path, recipe: Recipe, base: Base | None) -> str | None:
     """How the text is split, of the run that was begun here, if one was; it must be this one."""
-    if not (work / RUN).exists():
+    was = run_of(work, RunFile, KIND)
+    if was is None:
         return None
-    was = read_json(work / RUN, RunFile)
     changed = differences(was.recipe, recipe)
     if was.texts != _hashes(texts, recipe):
         changed.append("the files of text or word vectors are others, or what is in them changed")
@@ -172,9 +175,21 @@ def _corpus(
 ) -> tuple[str, Corpus]:
     """Read the text."""
     shutil.rmtree(work / CORPUS, ignore_errors=True)  # of a run that was stopped while it read
-    lang, lines = told_or_detected(all_lines(texts), recipe.text.lang)
+    lang, lines = told_or_detected(_lines(texts), recipe.text.lang)
     seed, held_out = recipe.train.seed, recipe.text.held_out
     return lang, corpora.build(reading(lines), splitter(lang), work / CORPUS, held_out=held_out, seed=seed)
+
+
+def _lines(texts: list[Path]) -> Iterator[str]:
+    """All lines; English in UTF-16 is valid UTF-8 with a zero beside each letter, and nobody wants to learn that."""
+    for file in files(texts):
+        for number, line in enumerate(all_lines([file]), start=1):
+            if "\0" in line:
+                raise TextError(
+                    f"{file}, line {number}: holds zero bytes, so it is no UTF-8 text. Name the files of text alone; "
+                    "convert one in UTF-16 first: iconv -f UTF-16LE -t UTF-8 OLD > NEW"
+                )
+            yield line
 
 
 def _remember(texts: list[Path], work: Path, recipe: Recipe, base: Base | None, lang: str) -> None:
@@ -196,11 +211,14 @@ def _identity(base: Base | None) -> tuple[str, int] | None:
     return digest.hexdigest(), base.add_words
 
 
+def _vectors_file(recipe: Recipe) -> list[Path]:
+    words = recipe.network.words
+    return [Path(words.removeprefix(VECTORS))] if words.startswith(VECTORS) else []
+
+
 def _hashes(texts: list[Path], recipe: Recipe) -> list[tuple[str, str]]:
     found = []
-    words = recipe.network.words
-    vectors = [Path(words.removeprefix(VECTORS))] if words.startswith(VECTORS) else []
-    for path in [*files(texts), *vectors]:
+    for path in [*files(texts), *_vectors_file(recipe)]:
         if path.is_file():  # what came through a pipe cannot be compared
             with path.open("rb") as file:
                 found.append((path.name, hashlib.file_digest(file, "sha256").hexdigest()))

@@ -19,7 +19,7 @@ from bilmo.ids.batch import Indexer
 from bilmo.ids.chars import CharTable
 from bilmo.ids.vocab import Vocab
 from bilmo.net.bilm import BiLM, settle
-from bilmo.net.config import BiLMConfig, CellConfig, CharsConfig, TableConfig, WordsConfig
+from bilmo.net.config import BiLMConfig
 from bilmo.net.softmax import Softmax
 from bilmo.store import vectors
 from bilmo.store.bundle import Bundle
@@ -80,60 +80,28 @@ class Shape:
 def shape_of(recipe: NetworkRecipe, text: TextRecipe, words: list[str], counts: NDArray[np.int64]) -> Shape:
     """The shape for these words, which come by falling count."""
     vocab = _vocab(text, words, counts)
-    parts = {"vectors"} if recipe.words.startswith(VECTORS) else set(recipe.words.split("+"))
-    given = None
-    table = None
-    if "table" in parts:
-        table = TableConfig(rows=len(vocab), width=recipe.table_width or recipe.width)
-    if "vectors" in parts:
+    given: vectors.Vectors | None = None
+    chars: CharTable | None = None
+    if recipe.words.startswith(VECTORS):
         wanted = {form for word in vocab.words for form in (word, word.lower())} | {"<unk>"}
         given = vectors.read(Path(recipe.words.removeprefix(VECTORS)), only=wanted)
-        table = TableConfig(rows=len(vocab), width=given.values.shape[1], given=True, tuned=recipe.tuned, lower=False)
-    chars, characters = None, None
-    if "chars" in parts:
-        unicode = recipe.chars == "unicode" or (recipe.chars == "auto" and _han(words[3:], counts[3:]))
-        characters = CharTable.count(words[3:], max_characters=recipe.max_characters) if unicode else None
-        chars = CharsConfig(
-            kind="unicode" if characters else "bytes",
-            rows=characters.rows if characters else 261,
-            width=recipe.char_width,
-            filters=recipe.filters,
-            activation=recipe.activation,
-            highways=recipe.highways,
-            max_characters=recipe.max_characters,
-        )
-    encoder = WordsConfig(chars=chars, table=table, project=True)
-    projected = recipe.cell == "lstm" and recipe.cells != recipe.width
-    cell = CellConfig(
-        kind=recipe.cell,
-        cells=recipe.cells if recipe.cell == "lstm" else recipe.width,
-        project=projected,
-        cell_clip=recipe.cell_clip if recipe.cell == "lstm" else None,
-        projection_clip=recipe.cell_clip if projected else None,
+    elif "chars" in recipe.words and (recipe.chars == "unicode" or (recipe.chars == "auto" and _han(words, counts))):
+        trained = words[3 : _frequent(counts, 1)]  # of characters in held-out text alone nothing could be learned
+        chars = CharTable.count(trained, max_characters=recipe.max_characters)
+    config = recipe.config(
+        len(vocab), characters=chars.rows if chars else None, given=given.values.shape[1] if given else None
     )
-    config = BiLMConfig(
-        words=WordsConfig(
-            chars=chars,
-            table=table,
-            project=encoder.outputs != recipe.width,
-            highways=recipe.word_highways if chars else 0,  # they join what filters found; a table has no need of it
-        ),
-        cell=cell,
-        width=recipe.width,
-        layers=recipe.layers,
-        skip=recipe.skip,
-    )
-    return Shape(config, vocab, characters, given)
+    return Shape(config, vocab, chars, given)
 
 
-def _frequent(text: TextRecipe, counts: NDArray[np.int64]) -> int:
+def _frequent(counts: NDArray[np.int64], least: int) -> int:
     """How many words, which come by falling count, are frequent enough; the marks always are."""
-    return int((counts[3:] >= text.min_count).sum()) + 3
+    return int((counts[3:] >= least).sum()) + 3
 
 
 def _vocab(text: TextRecipe, words: list[str], counts: NDArray[np.int64]) -> Vocab:
     """The words that are predicted."""
-    frequent = _frequent(text, counts)
+    frequent = _frequent(counts, text.min_count)
     if frequent == 3:
         raise ConfigError(
             f"min_count is {text.min_count}, and no word of the text occurs so often; the most frequent one occurs "
@@ -158,11 +126,11 @@ def shape_from(base: Bundle, text: TextRecipe, words: list[str], counts: NDArray
     if base.vocab is None or not (base.has_softmax or base.config.words.table):
         return Shape(base.config, _vocab(text, words, counts), base.chars, None, base)
     known = base.vocab
-    frequent = words[: _frequent(text, counts)]
+    frequent = words[: _frequent(counts, text.min_count)]
     vocab = Vocab((*known.words, *[word for word in frequent if word not in known][:add_words]))
     more = len(vocab) - len(known)
     weights = {
-        name: _with_rows(value, known.unknown, more) if name in ROW_A_WORD else value
+        name: _with_rows(value, _unknown(base, name, known.unknown), more) if name in ROW_A_WORD else value
         for name, value in base.weights.items()
     }
     if more and base.has_softmax:  # the new words together begin as likely as an unknown one was
@@ -173,6 +141,14 @@ def shape_from(base: Bundle, text: TextRecipe, words: list[str], counts: NDArray
     return Shape(config, vocab, base.chars, None, replace(base, config=config, weights=weights, vocab=vocab))
 
 
-def _with_rows(value: Tensor, like: int, more: int) -> Tensor:
-    """More rows at the end, which begin as copies of an old one."""
-    return torch.cat([value, value[like : like + 1].expand(more, *value.shape[1:])])
+def _unknown(base: Bundle, name: str, id: int) -> Tensor:
+    """The row of the unknown word; a table of given vectors keeps what it has learned of it elsewhere."""
+    table = base.config.words.table
+    if name == "words.table.weight" and table and table.given:
+        name = "words.table.marks"
+    return base.weights[name][id]
+
+
+def _with_rows(value: Tensor, row: Tensor, more: int) -> Tensor:
+    """More rows at the end, which begin as copies of one."""
+    return torch.cat([value, row.expand(more, *row.shape)])
