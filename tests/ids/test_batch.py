@@ -142,11 +142,9 @@ def test_in_lower_case_two_spellings_share_one_row_where_there_are_no_characters
     assert batch.words.ids.tolist() == [0, 3, 1]
 
 
-def test_a_character_table_cuts_a_word_that_the_vocabulary_lacks_and_bytes_do_not():
+def test_a_character_table_cuts_a_word_before_it_is_looked_up_and_bytes_do_not():
     table = CharTable.count(["cat"], max_characters=5)
     assert Indexer(chars=table, vocab=WORDS).key("cats")[1] == 4
-    assert Indexer(chars=table, vocab=Vocab([*WORDS.words, "cats"])).key("cats")[1] == len(WORDS)
-    assert Indexer(chars=table, vocab=Vocab([*WORDS.words, "cats"]), lower=True).key("CATS")[1] == len(WORDS)
     assert Indexer(chars=ByteChars(5), vocab=WORDS).key("cats")[1] == 2
 
 

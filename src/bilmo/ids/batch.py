@@ -61,13 +61,9 @@ class Indexer:
         return characters, self.vocab.ids([self._entry(word)])[0] if self.vocab else -1
 
     def _entry(self, word: str) -> str:
-        """What to look up: the word, or, where the vocabulary lacks it, as much of it as is spelled."""
         if word in (SENTENCE_BEGIN, SENTENCE_END):
             return word
-        whole = word.lower() if self.lower else word
-        if self.chars is None or (self.vocab and whole in self.vocab):
-            return whole
-        cut = self.chars.cut(word)
+        cut = self.chars.cut(word) if self.chars else word
         if cut in (SENTENCE_BEGIN, SENTENCE_END):  # the begin of a longer word, not a boundary
             return UNKNOWN
         return cut.lower() if self.lower else cut
