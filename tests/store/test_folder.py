@@ -30,6 +30,12 @@ from old_models import SENTENCES, cuts, flips, little_memory, write_checkpoint, 
 from strategies import ENTRIES, VOCABULARY, configs, random_bilm, seeds
 
 
+@pytest.fixture(autouse=True)
+def no_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for a run that might be at work in a damaged folder."""
+    monkeypatch.setattr(own, "MOMENT", 0.0)
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with every part: characters in Unicode, a word table, a settled start."""

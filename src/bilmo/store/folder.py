@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -32,6 +33,8 @@ CONFIG, WEIGHTS, VOCAB, CHARS, CARD = "config.json", "model.safetensors", "vocab
 STATES = ("h", "c")
 DType = Literal["float32", "float16"]
 FORMAT = 1
+MOMENT = 0.1
+"""Seconds that a run may take from putting new weights into their place until the new config.json is there too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +112,8 @@ def read(folder: Path) -> Bundle:
     while True:
         try:
             return _read(folder, config)
-        except BilmoError:
+        except DamagedFile:
+            time.sleep(MOMENT)
             was, config = config, read_json(folder / CONFIG, FolderConfig)
             if config == was:
                 raise
