@@ -1,6 +1,6 @@
 """A folder that a run fills and can go on with: one run at a time, and nothing left of one that never began.
 
-Knows: filelock. Blind to: what is trained.
+Knows: filelock, checked JSON. Blind to: what is trained.
 """
 
 from __future__ import annotations
