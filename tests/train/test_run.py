@@ -208,6 +208,11 @@ def test_ctrl_c_before_anything_was_saved_says_so(tmp_path):
         ("recipe.toml", b"# caf\xe9\n", "recipe recipe.toml: is not UTF-8"),
         ("text.txt", b"a b .\n" * 3000 + b"caf\xe9\n", "text.txt, line 3001: byte 4 (0xe9) is not UTF-8"),
         ("recipe.toml", b"[train]\nrat = 3\n", "train.rat"),
+        (
+            "recipe.toml",
+            b"[text]\nheld_out = 0.1\n[network]\nfilters = [[100000000, 100000000]]\nmax_characters = 100000000\n",
+            "GB of memory, and this machine has",
+        ),
         ("recipe.toml", b"[train\n", "is not TOML"),
         ("recipe.toml", b"[network]\nwords = 'letters'\n", "known are chars, table"),
     ],
@@ -329,6 +334,15 @@ def test_other_word_vectors_in_the_same_file_are_refused(tmp_path):
     vectors.write_text("the 0.5 0.2\ncat 0.3 0.4\n", encoding="utf-8")
     done = program(tmp_path, *command)
     assert done.code == 1 and "word vectors are others" in done.err
+
+
+def test_a_recipe_can_leave_cells_without_a_bound(tmp_path):
+    write_text(tmp_path)
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(recipe.read_text("utf-8").replace("[network]", "[network]\ncell_clip = inf"), encoding="utf-8")
+    assert program(tmp_path, *COMMAND, "--epochs", "0.2").code == 0
+    elmo = bilmo.load(tmp_path / "model")
+    assert elmo.config.cell.cell_clip == np.inf and np.isfinite(elmo.layers([["the", "cat"]])[0]).all()
 
 
 def test_split_chinese_is_spelled_in_characters(tmp_path):
