@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+import torch
 
+from bilmo.errors import ConfigError
 from bilmo.legacy import layouts
 from bilmo.train.run import train
 from small_runs import program, recipe, write_text
@@ -18,10 +20,10 @@ def write_vectors(folder, width, more=()):
     return dict(zip((*KNOWN, *more), values, strict=True))
 
 
-def trained(folder, **changes):
-    """The model of a run on given vectors, and its weights before the first step."""
+def trained(folder, beside="", **changes):
+    """The model of a run on given vectors, and the rows of its word table; `beside` may be "chars+"."""
     text = write_text(folder)
-    settings = recipe(folder, words=f"vectors:{folder / 'glove.txt'}", **changes)
+    settings = recipe(folder, words=f"{beside}vectors:{folder / 'glove.txt'}", **changes)
     list(train([text], folder / "model", settings))
     bundle = layouts.read(folder / "model")
     return bundle, {word: bundle.weights["words.table.weight"][k].numpy() for k, word in enumerate(bundle.vocab.words)}
@@ -56,6 +58,46 @@ def test_a_word_without_a_vector_begins_as_an_unknown_one(tmp_path, more):
     unknown = given["<unk>"] if more else np.mean(read, axis=0)
     np.testing.assert_allclose(rows["字"], unknown, rtol=1e-6)
     np.testing.assert_allclose(rows["<UNK>"], unknown, rtol=1e-6)
+
+
+def test_characters_beside_frozen_vectors_are_both_read(tmp_path):
+    """A word without a vector is known by its spelling; a word with one also by its vector."""
+    given = write_vectors(tmp_path, 5)
+    bundle, rows = trained(tmp_path, "chars+", epochs=1)
+    for word in KNOWN:
+        assert rows[word].tobytes() == given[word].tobytes(), word
+    assert bundle.config.words.chars and bundle.config.words.table.width == 5
+    words = bundle.network().words
+    with torch.no_grad():
+        named = ["mat", "saw", "cat", "unheard", "of"]
+        known = words(bundle.indexer().words([bundle.indexer().key(word) for word in named]))
+        table = words.table.weight.clone()
+        words.table.weight.zero_()
+        without = words(bundle.indexer().words([bundle.indexer().key(word) for word in named]))
+        words.table.weight.copy_(table)
+    assert len({tuple(row.tolist()) for row in known}) == len(named)  # spelling tells words without a vector apart
+    changed = (known != without).any(dim=1).tolist()
+    assert changed == [True, True, True, False, False]  # words beyond the vocabulary read the row of <UNK>
+
+
+def test_dropped_vectors_teach_the_unknown_row_and_leave_evaluation_alone(tmp_path):
+    write_vectors(tmp_path, 5)
+    first, _ = trained(tmp_path, "chars+", epochs=0.1, rate=0.0)
+    (tmp_path / "model").rename(tmp_path / "beginning")
+    without, _ = trained(tmp_path, "chars+", epochs=1)
+    (tmp_path / "model").rename(tmp_path / "without")
+    dropped, _ = trained(tmp_path, "chars+", epochs=1, vector_dropout=0.3)
+    marks = "words.table.marks"
+    assert torch.equal(without.weights[marks][2], first.weights[marks][2])  # every word of this text is known
+    assert not torch.equal(dropped.weights[marks][2], first.weights[marks][2])
+    assert not torch.equal(dropped.weights[marks][0], first.weights[marks][0])  # boundaries are never dropped
+
+
+def test_dropout_of_vectors_needs_characters_and_vectors(tmp_path):
+    write_vectors(tmp_path, 5)
+    write_text(tmp_path)
+    with pytest.raises(ConfigError, match="vector_dropout"):
+        recipe(tmp_path, words=f"vectors:{tmp_path / 'glove.txt'}", vector_dropout=0.3)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_a_setting_replaces_that_of_the_recipe_in_its_section():
         ("[network]\nlayers = 0\n", "layers is 0"),
         ("[network]\nword_highways = -1\n", "word_highways is -1; it must be from 0 to 100"),
         ("[network]\ncell = 'transformer'\n", "network.cell"),
-        ("[network]\nwords = 'letters'\n", "known are chars, table"),
+        ("[network]\nwords = 'letters'\n", "accepted: chars, table"),
         ("[train", "is not TOML"),
         ("train = 3\n", "train: .*found 3"),
         ("text = 3\n", "text: .*found 3"),

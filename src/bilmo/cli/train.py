@@ -18,7 +18,7 @@ def train(
     seed: int | None = typer.Option(None, help="The same seed gives the same model."),
     save_every: int | None = typer.Option(None, help="Steps between two checkpoints."),
     cell: str | None = typer.Option(None, help="lstm, gru or rnn."),
-    words: str | None = typer.Option(None, help="chars, table, chars+table, or vectors:FILE."),
+    words: str | None = typer.Option(None, help="chars, table, chars+table, vectors:FILE or chars+vectors:FILE."),
     table_width: int | None = typer.Option(None, help="Width of a word table; the network's own unless told."),
     layers: int | None = typer.Option(None, help="Recurrent layers of each direction."),
     cells: int | None = typer.Option(None, help="Memory cells of an LSTM."),

@@ -98,6 +98,7 @@ class Loop:
             self._prior = Prior(corpus.counts, self._vocab_ids, shape.vocab.unknown)
         self.model: LanguageModel = shape.model(recipe.seed, self._log_shares()).to(self._device)
         self.model.bilm.dropout = recipe.dropout
+        self.model.vector_dropout = recipe.vector_dropout
         self.model.bfloat16_products = recipe.precision == "bfloat16"
         self._optimizer = optimizer_of(self.model, recipe)
         self._average: dict[str, Tensor] = {}

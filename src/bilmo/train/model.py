@@ -8,7 +8,7 @@ Knows: net, windows, loss. Blind to: files, optimisers, epochs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bilmo.ids.batch import Indexer, Words
-from bilmo.ids.chars import Ids
+from bilmo.ids.chars import UNKNOWN, Ids
+from bilmo.ids.vocab import MARKS
 from bilmo.ids.windows import Reading, TextStep
 from bilmo.net.bilm import BiLM, Rows, State
 from bilmo.net.cells import LayerState
@@ -79,6 +80,8 @@ class LanguageModel(nn.Module):
         """What every sentence starts from, one row of each state."""
         self.head_only = False
         """Train the softmax alone: the network stays as it is."""
+        self.vector_dropout = 0.0
+        """While training: share of the distinct words of a step that are read without their given vector."""
         self.bfloat16_products = False
         """Products of the network in bfloat16; weights and loss stay float32."""
 
@@ -132,13 +135,22 @@ class LanguageModel(nn.Module):
                 return self.bilm.drop(outputs[-1], random)
 
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.head_only), half():
-            vectors = self.bilm.words(words.pick(distinct.numpy()))  # (U, D)
+            vectors = self.bilm.words(self._without_some_vectors(words.pick(distinct.numpy())))  # (U, D)
             places = where.to(device).split([len(places) for places in inputs.values()])
             tops = trained_side_by_side(
                 [partial(top, direction, _generator(device)) for direction in inputs],
                 [F.embedding(here, vectors) for here in places],  # (N, D) each
             )
         return tops, after
+
+    def _without_some_vectors(self, words: Words) -> Words:
+        """While training, a share of the words as if they had no vector, so that their spelling is learned too."""
+        if not self.training or not self.vector_dropout:
+            return words
+        assert words.ids is not None
+        dropped = torch.rand(len(words.ids)).numpy() < self.vector_dropout
+        boundary = words.ids < MARKS.index(UNKNOWN)
+        return replace(words, ids=np.where(dropped & ~boundary, MARKS.index(UNKNOWN), words.ids))
 
 
 def _generator(device: torch.device) -> torch.Generator:

@@ -20,6 +20,10 @@ from bilmo.net.config import DEEPEST, STRICT, BiLMConfig, CellConfig, CharsConfi
 from bilmo.store.folder import checked
 
 VECTORS = "vectors:"
+WORDS = {"+".join(kinds): frozenset(kinds) for kinds in (
+    ("chars",), ("table",), ("chars", "table"), ("table", "chars"), ("vectors",), ("chars", "vectors")
+)}  # fmt: skip
+"""How a word encoder may be put together, as `words` names it."""
 SHIPPED = ("tiny", "novel", "small", "original", "finetune", "en", "zh")
 
 
@@ -51,7 +55,7 @@ class NetworkRecipe:
     __pydantic_config__ = STRICT
 
     words: str = "chars"
-    """chars, table, chars+table, or vectors:FILE."""
+    """chars, table, chars+table, vectors:FILE, or chars+vectors:FILE."""
     chars: Literal["auto", "bytes", "unicode"] = "auto"
     """auto: Unicode characters for Chinese, bytes for the rest."""
     char_width: int = 16
@@ -80,23 +84,32 @@ class NetworkRecipe:
             _check(self, name, lambda value: value is None or value >= 1, "1 or more")
         for name in ("highways", "word_highways"):
             _check(self, name, lambda value: 0 <= value <= DEEPEST, f"from 0 to {DEEPEST}")
-        if not self.words.removeprefix(VECTORS) or (
-            not self.words.startswith(VECTORS) and self.words not in {"chars", "table", "chars+table", "table+chars"}
-        ):
+        if not self.parts or self.vectors_file == Path():
             raise ConfigError(
-                f"words is {self.words!r}; known are chars, table, chars+table, and vectors:FILE with a vectors file"
+                f"words is {self.words!r}; accepted: chars, table, chars+table, and with a vectors file "
+                "vectors:FILE or chars+vectors:FILE"
             )
         self.config(len(MARKS), characters=None, given=self.width)  # whatever cannot be is told at once
 
+    @property
+    def parts(self) -> frozenset[str]:
+        """What `words` joins, of "chars", "table" and "vectors"; empty where it cannot be read."""
+        kinds = self.words.partition(VECTORS)[0] + ("vectors" if VECTORS in self.words else "")
+        return WORDS.get(kinds, frozenset())
+
+    @property
+    def vectors_file(self) -> Path | None:
+        """The file of word vectors that `words` names."""
+        return Path(self.words.partition(VECTORS)[2]) if "vectors" in self.parts else None
+
     def config(self, words: int, *, characters: int | None, given: int | None) -> BiLMConfig:
         """The network for so many words, Unicode characters (None: bytes), and numbers in a given vector."""
-        parts = {VECTORS} if self.words.startswith(VECTORS) else set(self.words.split("+"))
         table, chars = None, None
-        if "table" in parts:
+        if "table" in self.parts:
             table = TableConfig(rows=words, width=self.table_width or self.width)
-        if VECTORS in parts and given:
+        if "vectors" in self.parts and given:
             table = TableConfig(rows=words, width=given, given=True, tuned=self.tuned)
-        if "chars" in parts:
+        if "chars" in self.parts:
             chars = CharsConfig(
                 kind="unicode" if characters else "bytes",
                 rows=characters or ByteChars.rows,
@@ -161,6 +174,9 @@ class TrainRecipe:
     """Bound on the norm of all gradients together."""
     dropout: float = 0.1
     """On the input of every layer and before the softmax."""
+    vector_dropout: float = 0.0
+    """chars+vectors: share of the distinct words of a step that are read by their spelling alone, as words without a
+    vector always are."""
     weight_decay: float = 0.0
     average: float = 0.0
     """Share of the old value that a running average of the weights keeps each step; 0 means no average."""
@@ -182,7 +198,7 @@ class TrainRecipe:
     def __post_init__(self) -> None:
         for name in ("batch", "window", "longest", "samples", "evaluate_every", "save_every"):
             _check(self, name, lambda value: value >= 1, "1 or more")
-        for name in ("dropout", "average", "warm_up", "head_first"):
+        for name in ("dropout", "vector_dropout", "average", "warm_up", "head_first"):
             _check(self, name, lambda value: 0 <= value < 1, "from 0 up to 1, 1 not included")
         for name in ("clip", "epochs", "minutes"):
             _check(self, name, lambda value: value is None or 0 < value < math.inf, "above 0, and a number")
@@ -239,8 +255,13 @@ def read(name: str, changes: dict[str, Any] | None = None) -> Recipe:
             f"cells is {network.cells} and width {network.width}; only an LSTM has a projection from one to the other, "
             f"a {network.cell} has as many cells as it is wide. Give the width alone."
         )
-    if "table_width" in changes and "table" not in network.words.split("+"):
+    if "table_width" in changes and "table" not in network.parts:
         raise ConfigError(f"table_width is {network.table_width}, but words is {network.words!r}: there is no table")
+    if recipe.train.vector_dropout and network.parts != {"chars", "vectors"}:
+        raise ConfigError(
+            f"vector_dropout is {recipe.train.vector_dropout}, but words is {network.words!r}: only words that have "
+            "both characters and a vector can be read without the vector. Use chars+vectors:FILE."
+        )
     return recipe
 
 

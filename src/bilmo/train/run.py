@@ -36,7 +36,7 @@ from bilmo.train.events import Cost, Event, Finished, Look, Prepared, Step
 from bilmo.train.loop import Loop, need_memory
 from bilmo.train.model import WordArrays
 from bilmo.train.optimise import device_of
-from bilmo.train.recipe import VECTORS, Recipe, differences
+from bilmo.train.recipe import Recipe, differences
 from bilmo.train.shape import Shape, shape_from, shape_of
 from bilmo.train.story import Story
 
@@ -212,8 +212,8 @@ def _identity(base: Base | None) -> tuple[str, int] | None:
 
 
 def _vectors_file(recipe: Recipe) -> list[Path]:
-    words = recipe.network.words
-    return [Path(words.removeprefix(VECTORS))] if words.startswith(VECTORS) else []
+    file = recipe.network.vectors_file
+    return [] if file is None else [file]
 
 
 def _hashes(texts: list[Path], recipe: Recipe) -> list[tuple[str, str]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -24,7 +23,7 @@ from bilmo.net.softmax import Softmax
 from bilmo.store import vectors
 from bilmo.store.bundle import Bundle
 from bilmo.train.model import ROW_A_WORD, LanguageModel
-from bilmo.train.recipe import VECTORS, NetworkRecipe, TextRecipe
+from bilmo.train.recipe import NetworkRecipe, TextRecipe
 
 
 @dataclass(frozen=True)
@@ -82,10 +81,10 @@ def shape_of(recipe: NetworkRecipe, text: TextRecipe, words: list[str], counts: 
     vocab = _vocab(text, words, counts)
     given: vectors.Vectors | None = None
     chars: CharTable | None = None
-    if recipe.words.startswith(VECTORS):
+    if recipe.vectors_file is not None:
         wanted = {form for word in vocab.words for form in (word, word.lower())} | {"<unk>"}
-        given = vectors.read(Path(recipe.words.removeprefix(VECTORS)), only=wanted)
-    elif "chars" in recipe.words and (recipe.chars == "unicode" or (recipe.chars == "auto" and _han(words, counts))):
+        given = vectors.read(recipe.vectors_file, only=wanted)
+    if "chars" in recipe.parts and (recipe.chars == "unicode" or (recipe.chars == "auto" and _han(words, counts))):
         trained = words[3 : _frequent(counts, 1)]  # of characters in held-out text alone nothing could be learned
         chars = CharTable.count(trained, max_characters=recipe.max_characters)
     config = recipe.config(
