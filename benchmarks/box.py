@@ -22,11 +22,11 @@ from ngrams import KneserNey, perplexity
 
 from bilmo.embed.embedder import Embedder, settled
 from bilmo.embed.load import load
-from bilmo.embed.score import score
+from bilmo.embed.perplexity import score
+from bilmo.formats import open as layouts
 from bilmo.ids.vocab import Vocab
-from bilmo.legacy import layouts
 from bilmo.sense import neighbours, uses
-from bilmo.store.folder import CARD
+from bilmo.store.model_folder import CARD
 from bilmo.text.files import lines
 from bilmo.text.split import splitter
 from bilmo.train import recipe as recipes
@@ -112,14 +112,16 @@ def judged(elmo: Embedder, name: str, folder: Path) -> list[str]:
     vocab = elmo.bundle.vocab
     assert vocab is not None
     plain = by_5_grams(vocab, name, folder)
-    rows = ["| unseen text | words | unknown | ahead | behind | 5-grams, ahead |", "|---|---|---|---|---|---|"]
+    rows = ["| unseen text | words | unknown | forward | backward | 5-grams, forward |", "|---|---|---|---|---|---|"]
     short = []
     for text, sentences in unseen(name, folder).items():
         found = score(elmo, sentences)
-        ahead, behind = found.perplexity["ahead"], found.perplexity["behind"]
+        forward, backward = found.perplexity["forward"], found.perplexity["backward"]
         share = found.unknown / found.words
-        rows.append(f"| {text} | {found.words:,} | {share:.1%} | **{ahead:.1f}** | {behind:.1f} | {plain[text]:.1f} |")
-        short.append(f"{text} {ahead:.0f}")
+        rows.append(
+            f"| {text} | {found.words:,} | {share:.1%} | **{forward:.1f}** | {backward:.1f} | {plain[text]:.1f} |"
+        )
+        short.append(f"{text} {forward:.0f}")
         print(rows[-1], flush=True)
     return [f"| what | value |\n|---|---|\n| perplexity on unseen text | {', '.join(short)} |\n", *rows]
 

@@ -18,14 +18,14 @@ from typing import Any
 from ngrams import KneserNey, perplexity
 
 from bilmo.embed.load import load
-from bilmo.embed.score import score
+from bilmo.embed.perplexity import score
 from bilmo.text.files import lines
 from bilmo.train import recipe as recipes
+from bilmo.train.build import shape_of
 from bilmo.train.corpus import Corpus
 from bilmo.train.events import Look
 from bilmo.train.recipe import Recipe
 from bilmo.train.run import train
-from bilmo.train.shape import shape_of
 from text import wikipedia, write_text
 
 HERE = Path(__file__).parent
@@ -64,7 +64,10 @@ def trained(folder: Path, text: Path, changes: Changes) -> None:
     """Train, or go on."""
     for event in train([text], folder, recipe_of(changes)):
         if isinstance(event, Look):
-            print(f"{folder.name}: step {event.number}: ahead {event.ahead:.1f}, behind {event.behind:.1f}", flush=True)
+            print(
+                f"{folder.name}: step {event.number}: forward {event.forward:.1f}, backward {event.backward:.1f}",
+                flush=True,
+            )
 
 
 def options(changes: Changes) -> str:
@@ -93,21 +96,21 @@ def main(folder: Path) -> None:
         "| words | parameters | forward perplexity | characters are better by | backward | command |",
         "|---" * 6 + "|",
     ]
-    ahead, vocab = 0.0, load(folder / "characters").bundle.vocab
+    forward, vocab = 0.0, load(folder / "characters").bundle.vocab
     assert vocab is not None
     for name, changes in models.items():
         here = folder / name.replace(",", "").replace(" ", "-")
         trained(here, text, changes)
         found = score(load(here), sentences).perplexity
-        ahead = ahead or found["ahead"]
-        better = f"{1 - ahead / found['ahead']:.1%}" if changes else ""
+        forward = forward or found["forward"]
+        better = f"{1 - forward / found['forward']:.1%}" if changes else ""
         rows.append(
-            f"| {name} | {parameters(corpus, changes):,} | **{found['ahead']:.1f}** | {better} "
-            f"| {found['behind']:.1f} | `bilmo train train.txt -o MODEL{options(COMMON | changes)}` |"
+            f"| {name} | {parameters(corpus, changes):,} | **{found['forward']:.1f}** | {better} "
+            f"| {found['backward']:.1f} | `bilmo train train.txt -o MODEL{options(COMMON | changes)}` |"
         )
         print(rows[-1], flush=True)
     plain = perplexity(KneserNey.of(corpus, vocab), sentences, vocab)
-    rows.append(f"| 5-grams (interpolated, modified Kneser-Ney) | | {plain:.1f} | {1 - ahead / plain:.1%} | | |")
+    rows.append(f"| 5-grams (interpolated, modified Kneser-Ney) | | {plain:.1f} | {1 - forward / plain:.1%} | | |")
     heading = (
         f"# Characters against a word table\n\n{date.today()}, made by `python benchmarks/characters.py FOLDER`: "
         f"{WORDS:,} words of English Wikipedia, judged on {JUDGED:,} others, isolated sentences, full softmax over the "

@@ -22,9 +22,9 @@ from pathlib import Path
 import torch
 
 from bilmo.embed.embedder import Embedder
-from bilmo.embed.score import score
+from bilmo.embed.perplexity import score
 from bilmo.net.bilm import State, settle, spread
-from bilmo.store import folder as folders
+from bilmo.store import model_folder as folders
 from bilmo.store.bundle import Bundle
 from bilmo.train import recipe as recipes
 from bilmo.train.corpus import Corpus, Side
@@ -47,7 +47,7 @@ def sentences(corpus: Corpus, side: Side) -> Iterator[list[str]]:
 
 @torch.no_grad()
 def mean_end(bundle: Bundle, text: list[list[str]], start: State) -> State:
-    """The mean over sentences of the state that each one leaves behind."""
+    """The mean over sentences of the state that each one leaves backward."""
     network, indexer = bundle.network(), bundle.indexer()
     total: State | None = None
     for at in range(0, len(text), 100):
@@ -81,7 +81,9 @@ def judged(folder: Path, context: str) -> list[str]:
 
 
 def _row(context: str, start: str, perplexity: dict[str, float]) -> str:
-    row = f"| {context} | {start} | " + " | ".join(f"{perplexity[k]:.1f}" for k in ("ahead", "behind", "mean")) + " |"
+    row = (
+        f"| {context} | {start} | " + " | ".join(f"{perplexity[k]:.1f}" for k in ("forward", "backward", "mean")) + " |"
+    )
     print(row, flush=True)
     return row
 
@@ -91,7 +93,7 @@ def main(epochs: float) -> None:
     text = DATA / "text" / "hongloumeng-zh.txt.xz"
     if not text.exists():
         sys.exit(f"The benchmark needs real text, and {text} is not there. Set BILMO_DATA to its folder.")
-    rows = ["| trained on | start | ahead | behind | mean |", "|---|---|---|---|---|"]
+    rows = ["| trained on | start | forward | backward | mean |", "|---|---|---|---|---|"]
     took: list[str] = []
     with tempfile.TemporaryDirectory() as name:
         for context in ("sentences", "stream"):

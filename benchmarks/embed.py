@@ -20,7 +20,7 @@ import peers
 import torch
 
 import bilmo
-from bilmo.legacy import layouts
+from bilmo.formats import open as layouts
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
 from bilmo.store.bundle import Bundle
 from text import sentences

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import bilmo
 from bilmo.sense import uses
-from bilmo.store.vectors import read
+from bilmo.store.vectors_file import read
 from text import DATA
 
 HERE = Path(__file__).parent

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from bilmo.embed.load import load
-from bilmo.embed.score import score
+from bilmo.embed.perplexity import score
 from bilmo.train import recipe as recipes
 from bilmo.train.corpus import Corpus
 from bilmo.train.events import Look, Step

@@ -19,16 +19,16 @@ import numpy as np
 import peers
 import torch
 
+from bilmo.formats import open as layouts
 from bilmo.ids.windows import TextSteps
-from bilmo.legacy import layouts
 from bilmo.store.bundle import Bundle
 from bilmo.train import corpus as corpora
+from bilmo.train.build import Shape as Network
+from bilmo.train.build import shape_of
 from bilmo.train.corpus import Corpus
 from bilmo.train.loop import Loop
 from bilmo.train.model import WordArrays
 from bilmo.train.recipe import NetworkRecipe, Recipe, TextRecipe, TrainRecipe
-from bilmo.train.shape import Shape as Network
-from bilmo.train.shape import shape_of
 from embed import gemm_peak
 from text import sentences
 
@@ -71,9 +71,9 @@ def task_of(shape: Shape, network: Network, text: TextSteps, words: list[str]) -
     """The steps as the peers want them: words and target ids of each sentence, its two boundaries among them."""
     batches, targets = [], []
     for number in range(STEPS + WARM_UP):
-        ahead = text[number].ahead
-        rows = np.concatenate([ahead.inputs, ahead.targets[:, -1:]], axis=1)  # (B, T + 1)
-        assert ahead.inputs.shape == (shape.rows, shape.predicted)
+        forward = text[number].forward
+        rows = np.concatenate([forward.inputs, forward.targets[:, -1:]], axis=1)  # (B, T + 1)
+        assert forward.inputs.shape == (shape.rows, shape.predicted)
         batches.append([[words[id] for id in row] for row in rows])
         targets.append(np.array(network.vocab.ids(words))[rows].tolist())
     recipe = recipe_of(shape).network
@@ -145,7 +145,7 @@ def main() -> None:
             task = folder / f"{shape.name}.json"
             text = loop.text(0)
             task.write_text(json.dumps(task_of(shape, network, text, corpus.words)), encoding="utf-8")
-            distinct = np.mean([len(np.unique(text[number].ahead.inputs)) for number in range(STEPS)])
+            distinct = np.mean([len(np.unique(text[number].forward.inputs)) for number in range(STEPS)])
             rounds = [
                 {
                     "bilmo": ours(shape, folder / "corpus", folder),

@@ -75,9 +75,9 @@ class PlainTorch(nn.Module):
         new, gate = self.highway(x).chunk(2, 1)
         gate = torch.sigmoid(gate)
         x = self.project(gate * x + (1 - gate) * F.relu(new)).view(rows, steps, -1)
-        ahead = self.stacks[0](x)[0]
-        behind = self.stacks[1](x.flip(1))[0].flip(1)
-        return both(self.softmax, ahead, behind, targets)
+        forward = self.stacks[0](x)[0]
+        backward = self.stacks[1](x.flip(1))[0].flip(1)
+        return both(self.softmax, forward, backward, targets)
 
 
 def allennlp(work: Work, model: str) -> nn.Module:
@@ -103,11 +103,11 @@ def allennlp(work: Work, model: str) -> nn.Module:
     return Model()
 
 
-def both(softmax: nn.Module, ahead: Tensor, behind: Tensor, targets: Tensor) -> Tensor:
+def both(softmax: nn.Module, forward: Tensor, backward: Tensor, targets: Tensor) -> Tensor:
     """Mean loss a word: each direction predicts what comes next to it."""
     losses = [
-        softmax(ahead[:, :-1].reshape(-1, ahead.shape[-1]), targets[:, 1:].reshape(-1)),
-        softmax(behind[:, 1:].reshape(-1, ahead.shape[-1]), targets[:, :-1].reshape(-1)),
+        softmax(forward[:, :-1].reshape(-1, forward.shape[-1]), targets[:, 1:].reshape(-1)),
+        softmax(backward[:, 1:].reshape(-1, forward.shape[-1]), targets[:, :-1].reshape(-1)),
     ]
     return (losses[0] + losses[1]) / (2 * targets[:, 1:].numel())
 

@@ -156,7 +156,7 @@ def stack(
     for number, memory in enumerate(state):
         outputs = []
         for x in layers[-1]:
-            memory = step(config.cell, weights, f"stacks.{direction}.{number}", x, memory)
+            memory = step(config.cell, weights, f"{direction}_stack.{number}", x, memory)
             outputs.append(memory[0])
         after.append(memory)
         if config.skip and number > 0:  # what is remembered stays as it was, without the sum
@@ -176,7 +176,7 @@ def layers_of(
     xs = [word_vector(config.words, weights, c, w) for c, w in zip(chars, words, strict=True)]
     halves, after = [], {}
     for direction in config.directions:
-        if direction == "ahead":
+        if direction == "forward":
             layers, after[direction] = stack(config, weights, direction, xs, state[direction])
         else:
             layers, after[direction] = stack(config, weights, direction, xs[::-1], state[direction])

@@ -24,11 +24,11 @@ from safetensors.numpy import load_file
 from bilmo.cli.app import main
 from bilmo.text.split import at_spaces
 from bilmo.train import recipe as recipes
+from bilmo.train.build import shape_of
 from bilmo.train.corpus import Corpus, build
 from bilmo.train.loop import Loop
 from bilmo.train.model import WordArrays
 from bilmo.train.recipe import Recipe
-from bilmo.train.shape import shape_of
 
 WORDS = ("the", "cat", "dog", "sat", "saw", "a", "mat", "on", "by", "字", ".")
 RECIPE = """

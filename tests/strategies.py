@@ -158,7 +158,7 @@ def configs(draw: st.DrawFn, encoder: str | None = None, cell: str | None = None
         width=width,
         layers=draw(st.integers(1, 3)),
         skip=draw(st.booleans()),
-        directions=draw(st.sampled_from((("ahead", "behind"), ("ahead",), ("behind",)))),
+        directions=draw(st.sampled_from((("forward", "backward"), ("forward",), ("backward",)))),
     )
 
 

@@ -11,9 +11,9 @@ import torch
 
 import bilmo
 from bilmo.cli.app import main
-from bilmo.legacy import layouts
+from bilmo.formats import open as layouts
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
-from bilmo.store import folder
+from bilmo.store import model_folder as folder
 from bilmo.store.bundle import Bundle
 
 ROOT = Path(__file__).parents[1]

@@ -9,8 +9,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from bilmo.tasks import examples
-from bilmo.tasks.examples import Examples
+from bilmo.tasks.core import examples
+from bilmo.tasks.core.examples import Examples
 
 DATA = Path(os.environ.get("BILMO_DATA", Path(__file__).parents[3] / "shared" / "data"))
 VECTORS = DATA / "vectors" / "glove.6B.50d.top50k.txt.xz"

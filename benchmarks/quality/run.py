@@ -21,12 +21,13 @@ from typing import Any
 import data
 
 import bilmo
-from bilmo.store.vectors import Vectors
-from bilmo.tasks import compare, words
-from bilmo.tasks.compare import Outcome
-from bilmo.tasks.events import Epoch
-from bilmo.tasks.folder import TASKS
-from bilmo.tasks.settings import settings_of
+from bilmo.store.vectors_file import Vectors
+from bilmo.tasks.core import compare
+from bilmo.tasks.core.compare import Outcome
+from bilmo.tasks.core.events import Epoch
+from bilmo.tasks.core.folder import TASKS
+from bilmo.tasks.core.settings import settings_of
+from bilmo.tasks.network import words
 
 RESULTS = Path(__file__).parents[1] / "results"
 

@@ -23,9 +23,9 @@ import torch
 import bilmo
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
 from bilmo.store.bundle import Bundle
-from bilmo.tasks.cache import LayerStore
-from bilmo.tasks.events import Epoch, Step
-from bilmo.tasks.tagger import Tagger
+from bilmo.tasks.core.events import Epoch, Step
+from bilmo.tasks.network.layer_store import LayerStore
+from bilmo.tasks.tag.tagger import Tagger
 
 RESULTS = Path(__file__).parents[1] / "results"
 

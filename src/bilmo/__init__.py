@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from bilmo.net.config import BiLMConfig as BiLMConfig
     from bilmo.net.layers import Layers as Layers
     from bilmo.net.mix import Mix as Mix
-    from bilmo.tasks.classifier import Classifier as Classifier
-    from bilmo.tasks.tagger import Tagger as Tagger
+    from bilmo.tasks.classify.classifier import Classifier as Classifier
+    from bilmo.tasks.tag.tagger import Tagger as Tagger
 
 __version__ = "0.1.0.dev0"
 
@@ -27,11 +27,11 @@ _HOMES = {
     "BiLM": "bilmo.net.bilm",
     "BiLMConfig": "bilmo.net.config",
     "BilmoError": "bilmo.errors",
-    "Classifier": "bilmo.tasks.classifier",
+    "Classifier": "bilmo.tasks.classify.classifier",
     "Embedder": "bilmo.embed.embedder",
     "Layers": "bilmo.net.layers",
     "Mix": "bilmo.net.mix",
-    "Tagger": "bilmo.tasks.tagger",
+    "Tagger": "bilmo.tasks.tag.tagger",
     "load": "bilmo.embed.load",
 }
 

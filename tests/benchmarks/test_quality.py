@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bilmo.store import folder
+from bilmo.store import model_folder as folder
 
 from task_data import made, sentences, texts
 

@@ -1,4 +1,4 @@
-"""The program as a user runs it: what it writes, what it says, what it leaves behind when something is wrong."""
+"""The program as a user runs it: what it writes, what it says, what it leaves backward when something is wrong."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ import pytest
 import torch
 
 import bilmo
-from bilmo.cli import show
 from bilmo.cli.app import main
+from bilmo.cli.show import tables as show
 from bilmo.embed.embedder import settled
-from bilmo.legacy import layouts
+from bilmo.formats import open as layouts
 
 import old_models
 from old_models import write_checkpoint, write_hdf5, write_manylangs, zipped
@@ -431,8 +431,8 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
         "config.json: settings that bilmo cannot use.*widht",
     ),
     "a newer folder": (
-        cut(write_own, "config.json", lambda b: b.replace(b'"bilmo_format": 1', b'"bilmo_format": 9')),
-        "config.json: the folder has format 9; this bilmo reads format 1. Install a newer bilmo",
+        cut(write_own, "config.json", lambda b: b.replace(b'"bilmo_format": 2', b'"bilmo_format": 9')),
+        "config.json: the folder has format 9; this bilmo reads formats 1 to 2. Install a newer bilmo",
     ),
 }
 
@@ -549,7 +549,7 @@ def test_what_the_file_system_refuses_is_no_traceback(run, model, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bilmo.cli.show.pairs", full)
+    monkeypatch.setattr("bilmo.cli.show.tables.pairs", full)
     result = run("info", model)
     assert (result.code, result.err) == (1, "bilmo: [Errno 28] No space left on device\n")
 

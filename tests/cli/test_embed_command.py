@@ -17,7 +17,7 @@ import pytest
 import bilmo
 from bilmo.cli.app import main
 from bilmo.embed.embedder import Embedder, settled
-from bilmo.legacy import layouts
+from bilmo.formats import open as layouts
 
 from old_models import write_hdf5
 
@@ -194,7 +194,7 @@ def test_threads_and_batches_change_no_vector(bank, here, elmo):
 
 
 def test_the_size_of_a_large_file_is_told_beforehand(bank, here, monkeypatch):
-    monkeypatch.setattr("bilmo.cli.embed_show.LARGE", 100)
+    monkeypatch.setattr("bilmo.cli.show.embedding.LARGE", 100)
     assert bank("raw.txt", "-o", "v.npy").err == "note: v.npy will have about 0.0 MB\n"
 
 

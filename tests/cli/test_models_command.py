@@ -11,8 +11,8 @@ import torch
 import bilmo
 from bilmo import models
 from bilmo.errors import NotAModel
-from bilmo.legacy import layouts
-from bilmo.store import folder
+from bilmo.formats import open as layouts
+from bilmo.store import model_folder as folder
 from bilmo.store.card import card_of
 from small_runs import program, weights
 

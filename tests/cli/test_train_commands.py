@@ -56,8 +56,8 @@ def test_evaluate_agrees_with_the_scores_of_every_word(trained):
     scores = bilmo.load(folder / "model").log_probs(sentences)
     means = np.concatenate(scores, axis=1).astype(np.float64).mean(axis=1)
     told = dict(line.rsplit(None, 1) for line in done.out.splitlines() if line.startswith("perplexity"))
-    assert float(told["perplexity ahead"]) == pytest.approx(math.exp(-means[0]), abs=0.006)
-    assert float(told["perplexity behind"]) == pytest.approx(math.exp(-means[1]), abs=0.006)
+    assert float(told["perplexity forward"]) == pytest.approx(math.exp(-means[0]), abs=0.006)
+    assert float(told["perplexity backward"]) == pytest.approx(math.exp(-means[1]), abs=0.006)
     assert float(told["perplexity mean"]) == pytest.approx(math.exp(-means.mean()), abs=0.006)
     assert f"{sum(map(len, sentences)):,} words in {len(sentences)} sentences" in done.out
     with_strange = [*sentences, ["the", "platypus", "."]]

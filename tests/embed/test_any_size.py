@@ -11,7 +11,7 @@ import torch
 
 import bilmo
 import bilmo.embed.context
-import bilmo.embed.words
+import bilmo.embed.word_cache
 from bilmo.embed.embedder import Embedder
 from bilmo.ids.chars import CharTable
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
@@ -135,7 +135,7 @@ def test_long_words_count_in_what_the_cache_holds(monkeypatch):
     table = CharTable.count(["abcdefgh"], max_characters=None)
     chars = CharsConfig(kind="unicode", rows=table.rows, width=4, filters=((1, 8),), highways=0, max_characters=None)
     elmo = Embedder(made(chars=chars, table=table))
-    monkeypatch.setattr(bilmo.embed.words, "CACHE", 100_000)
+    monkeypatch.setattr(bilmo.embed.word_cache, "CACHE", 100_000)
     for k in range(20):
         elmo.layers([["a" * (5000 + k)]])
         assert sum(len(characters) for characters, _ in elmo._words._rows) < 12_000
@@ -163,6 +163,6 @@ print(megabytes() - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_batches_of_ever_new_sizes_leave_nothing_behind():
+def test_batches_of_ever_new_sizes_leave_nothing_backward():
     done = subprocess.run([sys.executable, "-c", SHAPES], capture_output=True, text=True, check=True)
     assert float(done.stdout) < 64

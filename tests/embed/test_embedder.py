@@ -13,7 +13,7 @@ import bilmo
 from bilmo.embed import embedder
 from bilmo.embed.embedder import Embedder
 from bilmo.errors import ConfigError, NoSoftmax, TextError
-from bilmo.legacy import layouts
+from bilmo.formats import open as layouts
 
 import old_models
 from old_models import SENTENCES, write_checkpoint, write_hdf5, write_manylangs

@@ -25,9 +25,9 @@ from bilmo.embed import job
 from bilmo.embed.embedder import settled
 from bilmo.embed.inputs import Inputs
 from bilmo.embed.job import Begun, Finished, Step, Wish
+from bilmo.embed.output.parts import folder_of
 from bilmo.errors import ConfigError, OutputError
-from bilmo.legacy import layouts
-from bilmo.store.parts import folder_of
+from bilmo.formats import open as layouts
 
 from old_models import write_hdf5
 
@@ -35,7 +35,7 @@ LINES = 150
 FORKS = """
 import json, os, resource, signal, sys
 import torch
-import bilmo.cli.app, bilmo.embed.job as job, bilmo.store.as_hdf5
+import bilmo.cli.app, bilmo.embed.job as job, bilmo.embed.output.hdf5
 from bilmo.embed.embedder import Embedder
 
 torch.set_num_threads(1)

@@ -10,9 +10,10 @@ import torch
 import bilmo
 import bilmo.embed.embedder
 from bilmo.cli.app import main
+from bilmo.embed import word_cache_file as known
 from bilmo.errors import DamagedFile, WeightsError
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
-from bilmo.store import folder, known
+from bilmo.store import model_folder as folder
 from bilmo.store.bundle import Bundle
 
 TEXT = [["the", "cat", "字", "sat", "unseen"], [], ["new", "the"]]
@@ -96,7 +97,7 @@ def test_a_file_of_another_model_is_refused(model, words, tmp_path, monkeypatch)
 def test_the_recurrent_weights_may_differ_for_words_know_nothing_of_them(model, tmp_path):
     bundle = folder.read(model)
     known.write(tmp_path / "w", ["a"], np.ones((1, 8), np.float32), bundle, "float32")
-    name = "stacks.ahead.0.bias"
+    name = "forward_stack.0.bias"
     changed = Bundle(bundle.config, bundle.weights | {name: bundle.weights[name] + 1}, layout="test")
     words, vectors = known.read(tmp_path / "w", changed, "float32")
     assert words == ["a"] and vectors.tolist() == [[1.0] * 8]

@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import bilmo
-import bilmo.embed.words
+import bilmo.embed.word_cache
 from bilmo.embed.embedder import Embedder
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
-from bilmo.net.workers import side_by_side, sparing
+from bilmo.net.kernels.threads import side_by_side, sparing
 from bilmo.store.bundle import Bundle
 
 HAS_INT8 = "fbgemm" in torch.backends.quantized.supported_engines
@@ -54,16 +54,16 @@ def assert_same(elmo, found, expected):
 def test_order_batch_cache_and_threads_change_no_vector(bundle, elmo, expected, data):
     order = data.draw(st.permutations(range(len(TEXT))))[: data.draw(st.integers(1, len(TEXT)))]
     threads = torch.get_num_threads()
-    before = bilmo.embed.words.CACHE
+    before = bilmo.embed.word_cache.CACHE
     torch.set_num_threads(data.draw(st.sampled_from([1, 2, 3, 4])))
-    bilmo.embed.words.CACHE = data.draw(st.sampled_from([600, 20_000, before]))
+    bilmo.embed.word_cache.CACHE = data.draw(st.sampled_from([600, 20_000, before]))
     try:
         batch = data.draw(st.sampled_from([1, 30, 100, 2048]))
         other = Embedder(bundle, start="zero", precision=elmo.precision, batch_tokens=batch)
         found = other.layers([TEXT[k] for k in order])
     finally:
         torch.set_num_threads(threads)
-        bilmo.embed.words.CACHE = before
+        bilmo.embed.word_cache.CACHE = before
     assert_same(elmo, found, [expected[k] for k in order])
 
 

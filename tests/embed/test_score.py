@@ -6,7 +6,7 @@ import torch
 
 import bilmo
 from bilmo.embed.embedder import Embedder
-from bilmo.embed.score import score
+from bilmo.embed.perplexity import score
 from bilmo.ids.vocab import Vocab
 from bilmo.net.config import CellConfig, TableConfig, WordsConfig
 from bilmo.net.softmax import Softmax
@@ -34,16 +34,16 @@ def test_perplexity_is_that_of_a_numpy_computation(bundle):
     ids = [[0, *(WORDS.index(w) if w in WORDS else 2 for w in sentence), 1] for sentence in TEXT]
     losses, count, known = np.zeros(2), 0, 0.0
     for row in ids:
-        state = {d: [(np.zeros(6), np.zeros(8))] * 2 for d in ("ahead", "behind")}
+        state = {d: [(np.zeros(6), np.zeros(8))] * 2 for d in ("forward", "backward")}
         layers, _ = layers_of(bundle.config, weights, [None] * len(row), row, state)
         top = layers[-1]
         softmax = weights["softmax.weight"], weights["softmax.bias"]
-        ahead, behind = log_probs(*softmax, top[:-1, :6], row[1:]), log_probs(*softmax, top[1:, 6:], row[:-1])
-        losses -= [ahead.sum(), behind.sum()]
-        known -= sum(x for x, id in zip([*ahead, *behind], [*row[1:], *row[:-1]], strict=True) if id != 2)
+        forward, backward = log_probs(*softmax, top[:-1, :6], row[1:]), log_probs(*softmax, top[1:, 6:], row[:-1])
+        losses -= [forward.sum(), backward.sum()]
+        known -= sum(x for x, id in zip([*forward, *backward], [*row[1:], *row[:-1]], strict=True) if id != 2)
         count += len(row) - 1
-    assert found.perplexity["ahead"] == pytest.approx(math.exp(losses[0] / count), rel=1e-5)
-    assert found.perplexity["behind"] == pytest.approx(math.exp(losses[1] / count), rel=1e-5)
+    assert found.perplexity["forward"] == pytest.approx(math.exp(losses[0] / count), rel=1e-5)
+    assert found.perplexity["backward"] == pytest.approx(math.exp(losses[1] / count), rel=1e-5)
     assert found.perplexity["mean"] == pytest.approx(math.exp(losses.sum() / count / 2), rel=1e-5)
     assert found.known == pytest.approx(math.exp(known / (count - 1) / 2), rel=1e-5)
     assert (found.words, found.sentences, found.unknown) == (6, 4, 1)

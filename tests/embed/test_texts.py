@@ -14,8 +14,8 @@ import bilmo
 from bilmo.embed.embedder import Embedder
 from bilmo.embed.texts import gathered, splitting, weight
 from bilmo.errors import ConfigError, TextError
+from bilmo.formats import open as layouts
 from bilmo.ids.vocab import MARKS, Vocab
-from bilmo.legacy import layouts
 
 import strategies
 from old_models import write_hdf5

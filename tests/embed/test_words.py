@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import torch
 
-import bilmo.embed.words
+import bilmo.embed.word_cache
 from bilmo.embed.embedder import Embedder
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
-from bilmo.net.workers import side_by_side
+from bilmo.net.kernels.threads import side_by_side
 from bilmo.store.bundle import Bundle
 
 TEXT = [["the", "cat", "saw", "the", "dog"], [], ["字"], ["the"] * 9, ["a", "b", "c", "d", "e", "f", "g"]]
@@ -31,7 +31,7 @@ def assert_same(found, expected):
 @pytest.mark.parametrize("words", [1, 2, 3, 7, 1000])
 def test_the_size_of_the_cache_changes_no_vector(bundle, monkeypatch, words):
     expected = Embedder(bundle).layers(TEXT)
-    monkeypatch.setattr(bilmo.embed.words, "CACHE", words * 4 * 8)
+    monkeypatch.setattr(bilmo.embed.word_cache, "CACHE", words * 4 * 8)
     elmo = Embedder(bundle)
     for _ in range(3):
         assert_same(elmo.layers(TEXT), expected)
@@ -72,7 +72,7 @@ def test_layers_that_nobody_asked_for_are_not_computed(bundle, monkeypatch, mix,
     elmo = Embedder(bundle)
     expected = elmo.embed(TEXT, mix=mix)
     calls = []
-    for direction in ("ahead", "behind"):
+    for direction in ("forward", "backward"):
         for number, cell in enumerate(elmo._network.cells(direction)):
             plain = cell.forward
             monkeypatch.setattr(

@@ -19,7 +19,7 @@ def spelled(batch, row):
     """Words of a row as the forward stack reads them, from their bytes."""
     names = {256: "<S>", 257: "</S>"}
     words = []
-    for place in batch.ahead[row, : batch.lengths[row]]:
+    for place in batch.forward[row, : batch.lengths[row]]:
         inside = [id for id in batch.words.chars[place].tolist() if id < 258]
         words.append(names[inside[0]] if inside and inside[0] > 255 else bytes(inside).decode())
     return words
@@ -37,30 +37,30 @@ def test_a_sentence_stands_between_its_boundaries():
 
 def test_a_batch_holds_each_word_once_in_the_order_of_first_use():
     batch = BYTES.batch([["b", "a", "b"], ["a", "c"]])
-    assert batch.ahead.tolist() == [[0, 1, 2, 1, 3], [0, 2, 4, 3, 0]]
-    assert batch.behind.tolist() == [[3, 1, 2, 1, 0], [3, 4, 2, 0, 0]]
+    assert batch.forward.tolist() == [[0, 1, 2, 1, 3], [0, 2, 4, 3, 0]]
+    assert batch.backward.tolist() == [[3, 1, 2, 1, 0], [3, 4, 2, 0, 0]]
     assert [row[1] for row in batch.words.chars.tolist()] == [256, *b"ba", 257, *b"c"]
     assert batch.words.ids is None
 
 
 @given(configs(), texts())
-def test_behind_is_ahead_reversed_within_each_rows_own_length(config, text):
+def test_backward_is_forward_reversed_within_each_rows_own_length(config, text):
     batch = indexer_of(config).batch(text)
-    assert batch.ahead.shape == batch.behind.shape == (len(text), max(map(len, text)) + 2)
-    for ahead, behind, length, sentence in zip(batch.ahead, batch.behind, batch.lengths, text, strict=True):
+    assert batch.forward.shape == batch.backward.shape == (len(text), max(map(len, text)) + 2)
+    for forward, backward, length, sentence in zip(batch.forward, batch.backward, batch.lengths, text, strict=True):
         assert length == len(sentence) + 2
-        assert ahead[:length].tolist() == behind[:length][::-1].tolist()
+        assert forward[:length].tolist() == backward[:length][::-1].tolist()
 
 
 @given(configs(), texts())
 def test_every_place_points_at_the_key_of_its_word(config, text):
     indexer = indexer_of(config)
-    keys, (ahead, _, lengths) = indexer.places(text)
+    keys, (forward, _, lengths) = indexer.places(text)
     assert len(set(keys)) == len(keys)
-    for row, length, sentence in zip(ahead, lengths, text, strict=True):
+    for row, length, sentence in zip(forward, lengths, text, strict=True):
         found = [keys[place] for place in row[:length]]
         assert found == [indexer.key(word) for word in ("<S>", *sentence, "</S>")]
-    used = {int(place) for row, length in zip(ahead, lengths, strict=True) for place in row[:length]}
+    used = {int(place) for row, length in zip(forward, lengths, strict=True) for place in row[:length]}
     assert used == set(range(len(keys)))
 
 
@@ -81,7 +81,7 @@ def test_words_hold_the_keys_row_by_row(config, tokens_):
 
 def test_a_literal_mark_in_the_text_is_that_mark():
     batch = BYTES.batch([["<S>", "x", "</S>"]])
-    assert batch.ahead.tolist() == [[0, 0, 1, 2, 2]]
+    assert batch.forward.tolist() == [[0, 0, 1, 2, 2]]
 
 
 @pytest.mark.parametrize(
@@ -97,26 +97,26 @@ def test_a_literal_mark_in_the_text_is_that_mark():
 def test_two_spellings_with_the_same_bytes_share_one_row(one, other):
     batch = BYTES.batch([[one, "x", other]])
     assert len(batch.words.chars) == 4
-    assert batch.ahead[0, 1] == batch.ahead[0, 3] != batch.ahead[0, 2]
+    assert batch.forward[0, 1] == batch.forward[0, 3] != batch.forward[0, 2]
 
 
 def test_two_unknown_words_share_one_row_of_a_word_table():
     batch = Indexer(chars=None, vocab=WORDS).batch([["dog", "cat", "ant", "<UNK>"]])
     assert batch.words.chars is None
     assert batch.words.ids.tolist() == [0, 2, 4, 1]
-    assert batch.ahead.tolist() == [[0, 1, 2, 1, 1, 3]]
+    assert batch.forward.tolist() == [[0, 1, 2, 1, 1, 3]]
 
 
 def test_unknown_characters_share_one_row_of_a_character_table():
     indexer = Indexer(chars=CharTable.count(["a"]), vocab=None)
     batch = indexer.batch([["x", "y", "a", "xy"]])
-    assert batch.ahead.tolist() == [[0, 1, 1, 2, 3, 4]]
+    assert batch.forward.tolist() == [[0, 1, 1, 2, 3, 4]]
 
 
 def test_words_alike_in_characters_but_not_in_the_vocabulary_stay_apart():
     vocab = Vocab(["<S>", "</S>", "<UNK>", "a" * 50])
     batch = Indexer(chars=ByteChars(50), vocab=vocab).batch([["a" * 50, "a" * 51]])
-    assert batch.ahead.tolist() == [[0, 1, 2, 3]]
+    assert batch.forward.tolist() == [[0, 1, 2, 3]]
     assert (batch.words.chars[1] == batch.words.chars[2]).all()
     assert batch.words.ids.tolist() == [0, 3, 2, 1]
 
@@ -124,7 +124,7 @@ def test_words_alike_in_characters_but_not_in_the_vocabulary_stay_apart():
 def test_words_alike_in_the_vocabulary_but_not_in_characters_stay_apart():
     batch = Indexer(chars=ByteChars(50), vocab=WORDS).batch([["dog", "ant"]])
     assert batch.words.ids.tolist() == [0, 2, 2, 1]
-    assert batch.ahead.tolist() == [[0, 1, 2, 3]]
+    assert batch.forward.tolist() == [[0, 1, 2, 3]]
 
 
 def test_lower_case_is_for_the_lookup_of_words_only():
@@ -138,7 +138,7 @@ def test_lower_case_is_for_the_lookup_of_words_only():
 
 def test_in_lower_case_two_spellings_share_one_row_where_there_are_no_characters():
     batch = Indexer(chars=None, vocab=WORDS, lower=True).batch([["The", "THE", "the"]])
-    assert batch.ahead.tolist() == [[0, 1, 1, 1, 2]]
+    assert batch.forward.tolist() == [[0, 1, 1, 1, 2]]
     assert batch.words.ids.tolist() == [0, 3, 1]
 
 
@@ -150,13 +150,13 @@ def test_a_character_table_cuts_a_word_before_it_is_looked_up_and_bytes_do_not()
 
 def test_no_sentences_are_a_batch_without_rows():
     batch = BYTES.batch([])
-    assert batch.ahead.shape == batch.behind.shape == (0, 0)
+    assert batch.forward.shape == batch.backward.shape == (0, 0)
     assert batch.lengths.shape == (0,) and len(batch.words.chars) == 0
 
 
 def test_arrays_are_of_64_bits():
     batch = Indexer(chars=ByteChars(50), vocab=WORDS).batch([["a"], []])
-    arrays = batch.words.chars, batch.words.ids, batch.ahead, batch.behind, batch.lengths
+    arrays = batch.words.chars, batch.words.ids, batch.forward, batch.backward, batch.lengths
     assert {array.dtype for array in arrays} == {np.dtype(np.int64)}
 
 

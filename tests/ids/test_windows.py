@@ -21,11 +21,11 @@ def sentence(text, number):
     return [int(id) for id in text.ids[start : text.ends[number]]]
 
 
-def read_ahead(words):
+def read_forward(words):
     return [BEGIN, *words], [*words, END]
 
 
-def read_behind(words):
+def read_backward(words):
     return [END, *words[::-1]], [*words[::-1], BEGIN]
 
 
@@ -33,7 +33,7 @@ def read_behind(words):
 def test_a_stream_is_the_sentences_one_after_the_other_dealt_to_rows(drawn, rows, window):
     text, order = drawn
     stream = Stream(text, order, rows=rows, window=window)
-    for name, read in (("ahead", read_ahead), ("behind", read_behind)):
+    for name, read in (("forward", read_forward), ("backward", read_backward)):
         inputs, targets = ([x for n in order for x in read(sentence(text, n))[k]] for k in range(2))
         each = len(inputs) // rows
         assert len(stream) == each // window
@@ -48,7 +48,7 @@ def test_a_stream_is_the_sentences_one_after_the_other_dealt_to_rows(drawn, rows
 def test_whole_sentences_come_once_each_in_pieces_no_longer_than_allowed(drawn, budget, longest, seed):
     text, order = drawn
     whole = Whole(text, order, budget=budget, longest=longest, seed=seed)
-    found = {"ahead": [], "behind": []}
+    found = {"forward": [], "backward": []}
     for number in range(len(whole)):
         step = whole[number]
         assert step.lengths.max() <= longest
@@ -58,7 +58,7 @@ def test_whole_sentences_come_once_each_in_pieces_no_longer_than_allowed(drawn, 
             assert reading.inputs.shape == reading.targets.shape == (len(step.lengths), step.lengths.max())
             for row, length in enumerate(step.lengths):
                 pieces.append((list(reading.inputs[row, :length]), list(reading.targets[row, :length])))
-    for name, read in (("ahead", read_ahead), ("behind", read_behind)):
+    for name, read in (("forward", read_forward), ("backward", read_backward)):
         expected = []
         for number in order:
             inputs, targets = read(sentence(text, number))

@@ -12,8 +12,8 @@ import pytest
 
 import bilmo
 from bilmo.errors import BilmoError, DamagedFile, NotAModel, UnsafeFile, WeightsError
-from bilmo.legacy import layouts
-from bilmo.legacy.archive import MOST_FILES, unpacked
+from bilmo.formats import open as layouts
+from bilmo.formats.archive import MOST_FILES, unpacked
 
 from old_models import SENTENCES, cuts, flips, little_memory, write_checkpoint, write_hdf5, write_manylangs, zipped
 

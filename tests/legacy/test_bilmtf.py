@@ -26,7 +26,8 @@ from bilmo.errors import (
     VocabError,
     WeightsError,
 )
-from bilmo.legacy import bilmtf, layouts
+from bilmo.formats import bilmtf
+from bilmo.formats import open as layouts
 from bilmo.net.config import BiLMConfig, CellConfig, CharsConfig, TableConfig, WordsConfig
 from bilmo.store.bundle import Bundle
 
@@ -54,9 +55,9 @@ VARIANTS = {
     "words, one layer": {"words": True, "layers": 1},
 }
 ONE_WAY = {
-    "ahead only": {"directions": (0,)},
-    "ahead only, one layer": {"directions": (0,), "layers": 1},
-    "words, ahead only": {"directions": (0,), "words": True},
+    "forward only": {"directions": (0,)},
+    "forward only, one layer": {"directions": (0,), "layers": 1},
+    "words, forward only": {"directions": (0,), "words": True},
 }
 
 
@@ -102,11 +103,11 @@ def test_names_as_the_dump_spells_them_are_the_same_model(tmp_path, variant):
 
 def test_the_dump_of_one_layer_or_one_direction_has_other_names(tmp_path):
     names = {}
-    for name, sizes in {"one layer": {"layers": 1}, "ahead": {"directions": (0,)}}.items():
+    for name, sizes in {"one layer": {"layers": 1}, "forward": {"directions": (0,)}}.items():
         write_hdf5(tmp_path / name, as_dumped=True, **sizes)
         names[name] = set(old_models.read_arrays(tmp_path / name / "weights.hdf5"))
     assert "RNN_1/RNN/LSTMCell/W_P_0" in names["one layer"]
-    assert "rnn/MultiRNNCell/Cell1/LSTMCell/projection/kernel" in names["ahead"]
+    assert "rnn/MultiRNNCell/Cell1/LSTMCell/projection/kernel" in names["forward"]
 
 
 @pytest.mark.parametrize("variant", VARIANTS | ONE_WAY)
@@ -180,14 +181,14 @@ def test_chunked_and_compressed_datasets_are_read(tmp_path):
 def test_only_the_backward_direction(tmp_path):
     old = write_hdf5(tmp_path, directions=(1,), seed=9)
     bundle = layouts.read(tmp_path)
-    assert bundle.config.directions == ("behind",)
-    assert "one direction only: behind" in bundle.notes
+    assert bundle.config.directions == ("backward",)
+    assert "one direction only: backward" in bundle.notes
     assert_arithmetic(tmp_path, old)
 
 
 def test_one_direction_of_a_model_that_says_both_is_refused(tmp_path):
     write_hdf5(tmp_path, directions=(0,), more_options={"bidirectional": True})
-    with pytest.raises(WeightsError, match="says bidirectional, but only the weights of the ahead direction exist"):
+    with pytest.raises(WeightsError, match="says bidirectional, but only the weights of the forward direction exist"):
         layouts.read(tmp_path)
 
 
@@ -567,7 +568,7 @@ def expected_log_probs(old: old_models.Old, sentence: list[str]) -> np.ndarray:
     return np.array(rows)
 
 
-@pytest.mark.parametrize("variant", ["plain", "words", "one layer", "ahead only"])
+@pytest.mark.parametrize("variant", ["plain", "words", "one layer", "forward only"])
 def test_log_probabilities_are_those_of_the_old_rules(tmp_path, variant):
     old = write_checkpoint(tmp_path, seed=6, **(VARIANTS | ONE_WAY)[variant])
     sentences = [["The", "cat", "sat"], [], ["nowhere", "the"]]
@@ -641,7 +642,7 @@ CANNOT = {
         PLAIN, cell=CellConfig(kind="gru", cells=4, project=False, cell_clip=None, projection_clip=None)
     ),
     "its forget bias is 0.5, not 1": replace(PLAIN, cell=CellConfig(cells=6, forget_bias=0.5)),
-    "it has one direction (behind)": replace(PLAIN, directions=("behind",)),
+    "it has one direction (backward)": replace(PLAIN, directions=("backward",)),
     "its characters are Unicode, not bytes": replace(
         PLAIN, words=WordsConfig(chars=replace(CHARS, kind="unicode", rows=20))
     ),
@@ -666,8 +667,8 @@ def test_what_the_layout_cannot_hold_is_refused(tmp_path, reason):
 
 
 def test_all_reasons_are_named_at_once(tmp_path):
-    config = replace(PLAIN, directions=("ahead",), cell=CellConfig(cells=6, forget_bias=0))
-    with pytest.raises(CannotConvert, match=r"its forget bias is 0, not 1; it has one direction \(ahead\)\."):
+    config = replace(PLAIN, directions=("forward",), cell=CellConfig(cells=6, forget_bias=0))
+    with pytest.raises(CannotConvert, match=r"its forget bias is 0, not 1; it has one direction \(forward\)\."):
         bilmtf.write(Bundle(config=config, weights={}, layout="made here"), tmp_path / "new")
 
 

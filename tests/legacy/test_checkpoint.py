@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 from bilmo.errors import BilmoError, DamagedFile, NotAModel, UnsafeFile, WeightsError
-from bilmo.legacy.checkpoint import MAX_INDEX, MAX_KEY, Checkpoint, find
+from bilmo.formats.checkpoint import MAX_INDEX, MAX_KEY, Checkpoint, find
 
 import tf_bundle as tf
 from tf_bundle import write
@@ -147,7 +147,7 @@ def test_bfloat16_becomes_float32(tmp_path):
 
 
 def test_a_tensor_longer_than_one_gulp(tmp_path, monkeypatch):
-    monkeypatch.setattr("bilmo.legacy.checkpoint.CHUNK", 1000)
+    monkeypatch.setattr("bilmo.formats.checkpoint.CHUNK", 1000)
     tensors = {"a": np.arange(1003, dtype=np.float64), "b": np.arange(250, dtype=np.float32)}
     write(tmp_path / "long", tensors)
     assert values(tmp_path / "long") == bits(tensors)
@@ -285,7 +285,7 @@ def test_names_that_repeat_fall_or_are_no_text(tmp_path):
 def test_claims_beyond_reason(tmp_path, monkeypatch):
     pairs = [(b"", tf.header()), (b"w" * (MAX_KEY + 1), b"")]
     refused(tmp_path, tf.table(pairs), UnsafeFile, f"name of {MAX_KEY + 1} bytes")
-    monkeypatch.setattr("bilmo.legacy.checkpoint.MAX_TENSORS", 50)
+    monkeypatch.setattr("bilmo.formats.checkpoint.MAX_TENSORS", 50)
     crowd = [(b"", tf.header()), *((b"\0%06d" % i, b"") for i in range(50))]
     refused(tmp_path, tf.table(crowd), UnsafeFile, "more than 50 tensors")
     with tf.index_file(tmp_path / "bad").open("wb") as file:

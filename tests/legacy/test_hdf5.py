@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from bilmo.errors import BilmoError, DamagedFile, UnsafeFile, WeightsError
-from bilmo.legacy import layouts
-from bilmo.legacy.hdf5 import WeightsFile, looks_like
+from bilmo.formats import open as layouts
+from bilmo.formats.hdf5 import WeightsFile, looks_like
 
 import old_models
 from old_models import cuts, flips, little_memory, write_hdf5
@@ -165,7 +165,7 @@ def test_groups_that_hold_each_other_many_times_over_are_refused_soon(model):
 
 
 def test_more_groups_than_any_model_has_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("bilmo.legacy.hdf5.MOST_OBJECTS", 100)
+    monkeypatch.setattr("bilmo.formats.hdf5.MOST_OBJECTS", 100)
     with h5py.File(tmp_path / "w.h5", "w") as file:
         group = file.create_group("RNN_0")
         for k in range(100):

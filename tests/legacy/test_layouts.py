@@ -10,8 +10,8 @@ import pytest
 
 import bilmo
 from bilmo.errors import BilmoError, NotAModel, VocabError, WeightsError
-from bilmo.legacy import layouts
-from bilmo.legacy.bilmtf import write as write_allennlp
+from bilmo.formats import open as layouts
+from bilmo.formats.bilmtf import write as write_allennlp
 
 import old_models
 from old_models import WORDS, write_checkpoint, write_hdf5, write_manylangs
@@ -129,7 +129,7 @@ def test_nothing_is_left_of_a_model_that_could_not_be_written(tmp_path, monkeypa
     def broken(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bilmo.legacy.bilmtf.old_weights", broken)
+    monkeypatch.setattr("bilmo.formats.bilmtf.old_weights", broken)
     with pytest.raises(BilmoError, match=r"new: cannot be written \(No space left on device\)"):
         write_allennlp(bundle, tmp_path / "new")
     assert [entry.name for entry in tmp_path.iterdir()] == ["old"]

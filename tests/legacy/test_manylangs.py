@@ -15,7 +15,7 @@ import torch
 import bilmo
 from bilmo.embed.embedder import settled
 from bilmo.errors import BilmoError, CannotConvert, ConfigError, DamagedFile, UnsafeFile, VocabError, WeightsError
-from bilmo.legacy import layouts
+from bilmo.formats import open as layouts
 
 import old_models
 from old_models import CHAR_DIC, SENTENCES, WORD_DIC, cuts, flips, little_memory, write_manylangs
@@ -366,7 +366,7 @@ def test_a_pickle_of_something_else_is_refused(tmp_path, content):
 
 
 class Evil:
-    """What leaves a file behind when it is unpickled."""
+    """What leaves a file backward when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

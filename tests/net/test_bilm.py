@@ -157,13 +157,13 @@ def test_a_sentence_has_the_same_vectors_alone_in_any_batch_and_in_any_order(con
 @given(configs(), texts(2, 4), seeds())
 def test_what_stands_in_the_padding_of_a_batch_does_not_matter(config, text, seed):
     bilm, batch = random_bilm(config, seed), indexer_of(config).batch(text)
-    padding = np.arange(batch.ahead.shape[1]) >= batch.lengths[:, None]
+    padding = np.arange(batch.forward.shape[1]) >= batch.lengths[:, None]
     random = np.random.default_rng(seed)
-    number = int(max(batch.ahead.max(), batch.behind.max())) + 1
+    number = int(max(batch.forward.max(), batch.backward.max())) + 1
     other = replace(
         batch,
-        ahead=np.where(padding, random.integers(number, size=padding.shape), batch.ahead),
-        behind=np.where(padding, random.integers(number, size=padding.shape), batch.behind),
+        forward=np.where(padding, random.integers(number, size=padding.shape), batch.forward),
+        backward=np.where(padding, random.integers(number, size=padding.shape), batch.backward),
     )
     with torch.no_grad():
         layers, _ = bilm(batch, bilm.zero_state(len(text)))
@@ -193,7 +193,7 @@ def test_layer_0_is_the_word_once_for_each_direction_and_knows_no_context(config
     with torch.no_grad():
         words = bilm.words(batch.words)
         layers, _ = bilm(batch, random_state(bilm, len(text), seed))
-    expected = torch.cat([words[batch.ahead]] * len(config.directions), dim=-1) * layers.mask.unsqueeze(-1)
+    expected = torch.cat([words[batch.forward]] * len(config.directions), dim=-1) * layers.mask.unsqueeze(-1)
     assert torch.equal(layers.values[0], expected)
 
 
@@ -252,10 +252,10 @@ def test_a_cell_without_projection_has_the_parameters_of_the_textbook(kind, gate
         width=m,
         layers=3,
     )
-    cells = BiLM(config).stacks
-    for direction in ("ahead", "behind"):
-        assert len(cells[direction]) == 3
-        for cell in cells[direction]:
+    bilm = BiLM(config)
+    for direction in ("forward", "backward"):
+        assert len(bilm.cells(direction)) == 3
+        for cell in bilm.cells(direction):
             assert sum(p.numel() for p in cell.parameters()) == gates * (m * m + m * m + m)
 
 
@@ -364,7 +364,7 @@ def test_fresh_weights_are_drawn_as_the_old_systems_drew_them():
         for highway in chars.highways:
             assert (highway.carry.bias == 2).all() and not highway.transform.bias.any()
             assert highway.carry.weight.std().item() == pytest.approx(2048**-0.5, rel=0.1)
-        cell = bilm.stacks["behind"][1]
+        cell = bilm.backward_stack[1]
         bound = (6 / (128 + 128 + 4 * 1024)) ** 0.5  # Glorot over [input ; recurrent] as one matrix
         for part in (cell.input, cell.recur):
             assert 0.99 * bound < part.abs().max() <= bound
@@ -377,19 +377,19 @@ def test_dropout_acts_on_what_a_layer_reads_and_its_skip_connection_sees_what_is
         BiLMConfig(words=WordsConfig(table=TableConfig(rows=4, width=6)), cell=CellConfig(cells=12), width=6, layers=2)
     )
     rows, x = Rows(np.array([3, 2])), torch.randn(5, 6)
-    state = bilm.zero_state(2)["ahead"]
-    plain, _ = bilm.stack("ahead", x, rows, state)
+    state = bilm.zero_state(2)["forward"]
+    plain, _ = bilm.stack("forward", x, rows, state)
     bilm.dropout = 0.5
     assert all(
-        torch.equal(a, b) for a, b in zip(plain, bilm.train(False).stack("ahead", x, rows, state)[0], strict=True)
+        torch.equal(a, b) for a, b in zip(plain, bilm.train(False).stack("forward", x, rows, state)[0], strict=True)
     )
 
     masks = [torch.tensor([1.0, 0, 1, 0, 1, 1]), torch.tensor([0.0, 1, 1, 0, 1, 0])]
     calls = iter(masks)
     monkeypatch.setattr(bilm, "drop", lambda value, random: value * next(calls))
-    outputs, _ = bilm.train().stack("ahead", x, rows, state)
-    first, _ = bilm.cells("ahead")[0](x * masks[0], rows.steps, state[0])
-    second, _ = bilm.cells("ahead")[1](first * masks[1], rows.steps, state[1])
+    outputs, _ = bilm.train().stack("forward", x, rows, state)
+    first, _ = bilm.cells("forward")[0](x * masks[0], rows.steps, state[0])
+    second, _ = bilm.cells("forward")[1](first * masks[1], rows.steps, state[1])
     assert torch.allclose(outputs[1], first)
     assert torch.allclose(outputs[2], second + first * masks[1])
 

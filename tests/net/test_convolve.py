@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from bilmo.net import convolve
-from bilmo.net.convolve import LargestAnswers
+from bilmo.net.kernels import convolve
+from bilmo.net.kernels.convolve import LargestAnswers
 
 
 def _general(chars: Tensor, table: Tensor, convolutions: list[nn.Conv1d]) -> Tensor:

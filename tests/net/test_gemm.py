@@ -1,20 +1,20 @@
 import pytest
 import torch
 
-import bilmo.net.gemm
-import bilmo.net.recurrence
-import bilmo.net.steps
+import bilmo.net.kernels.lstm
+import bilmo.net.kernels.packed
+import bilmo.net.kernels.recurrence
 from bilmo.net.cells import Cell
 from bilmo.net.config import CellConfig
-from bilmo.net.gemm import PackedLinear
-from bilmo.net.recurrence import Steps
+from bilmo.net.kernels.packed import PackedLinear
+from bilmo.net.kernels.recurrence import Steps
 
 
 @pytest.fixture(params=["packed", "plain"])
 def packing(request, monkeypatch):
     """With the private operators of torch, and where they are missing."""
     if request.param == "plain":
-        monkeypatch.setattr(bilmo.net.gemm, "_has_packing", lambda: False)
+        monkeypatch.setattr(bilmo.net.kernels.packed, "_has_packing", lambda: False)
     return request.param
 
 
@@ -22,7 +22,7 @@ def packing(request, monkeypatch):
 def loop(request, monkeypatch):
     """With torch's compiler, and where there is none."""
     if request.param == "python":
-        monkeypatch.setattr(bilmo.net.recurrence, "compiled", lambda steps: steps)
+        monkeypatch.setattr(bilmo.net.kernels.recurrence, "compiled", lambda steps: steps)
     return request.param
 
 
@@ -35,27 +35,27 @@ def test_a_packed_product_is_a_product(packing, rows):
 
 
 def test_missing_operators_are_found_out_and_not_used(monkeypatch):
-    bilmo.net.gemm._has_packing.cache_clear()
-    monkeypatch.setattr(bilmo.net.gemm, "_pack", lambda weight: torch.ops.mkldnn.no_such_operator(weight))
-    assert not bilmo.net.gemm._has_packing()
-    bilmo.net.gemm._has_packing.cache_clear()
+    bilmo.net.kernels.packed._has_packing.cache_clear()
+    monkeypatch.setattr(bilmo.net.kernels.packed, "_pack", lambda weight: torch.ops.mkldnn.no_such_operator(weight))
+    assert not bilmo.net.kernels.packed._has_packing()
+    bilmo.net.kernels.packed._has_packing.cache_clear()
 
 
 def test_operators_that_give_wrong_numbers_are_not_used(monkeypatch):
-    bilmo.net.gemm._has_packing.cache_clear()
-    monkeypatch.setattr(bilmo.net.gemm, "_linear", lambda x, packed, bias: torch.zeros(5, 16))
-    assert not bilmo.net.gemm._has_packing()
-    bilmo.net.gemm._has_packing.cache_clear()
+    bilmo.net.kernels.packed._has_packing.cache_clear()
+    monkeypatch.setattr(bilmo.net.kernels.packed, "_linear", lambda x, packed, bias: torch.zeros(5, 16))
+    assert not bilmo.net.kernels.packed._has_packing()
+    bilmo.net.kernels.packed._has_packing.cache_clear()
 
 
 def test_where_torch_compiles_nothing_the_same_function_runs_as_it_is(monkeypatch):
     def none(function):
         raise RuntimeError("no compiler here")
 
-    bilmo.net.steps.compiled.cache_clear()
+    bilmo.net.kernels.lstm.compiled.cache_clear()
     monkeypatch.setattr(torch.jit, "script", none)
-    assert bilmo.net.steps.compiled(bilmo.net.steps.lstm_steps) is bilmo.net.steps.lstm_steps
-    bilmo.net.steps.compiled.cache_clear()
+    assert bilmo.net.kernels.lstm.compiled(bilmo.net.kernels.lstm.lstm_steps) is bilmo.net.kernels.lstm.lstm_steps
+    bilmo.net.kernels.lstm.compiled.cache_clear()
 
 
 @pytest.mark.parametrize("project", [False, True])

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bilmo
-import bilmo.net.int8
+import bilmo.net.kernels.int8
 from bilmo.errors import ConfigError
 from bilmo.net.cells import Cell
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
-from bilmo.net.int8 import Int8Linear, _has_int8, times
-from bilmo.net.recurrence import Steps
+from bilmo.net.kernels.int8 import Int8Linear, _has_int8, times
+from bilmo.net.kernels.recurrence import Steps
 
 # Asked of torch itself: a fault of our own check must fail here, not skip.
 HAS_INT8 = "fbgemm" in torch.backends.quantized.supported_engines
@@ -22,7 +22,7 @@ sizes = st.integers(1, 70)
 
 def coarse(weight):
     """What is multiplied before a gate, as a function of x."""
-    packed = bilmo.net.int8._pack(weight)
+    packed = bilmo.net.kernels.int8._pack(weight)
 
     def product(x):
         values, largest = times(x, packed)
@@ -86,7 +86,7 @@ def test_a_row_is_multiplied_the_same_beside_any_other(kind, numbers, rows, seed
 @pytest.fixture(params=["compiled", "python"])
 def loop(request, monkeypatch):
     if request.param == "python":
-        monkeypatch.setattr(bilmo.net.int8, "compiled", lambda steps: steps)
+        monkeypatch.setattr(bilmo.net.kernels.int8, "compiled", lambda steps: steps)
 
 
 @pytest.mark.parametrize("project", [False, True])
@@ -115,7 +115,7 @@ def network(**cell):
 
 
 def test_where_torch_lacks_the_operators_int8_is_refused_with_what_to_do(monkeypatch):
-    monkeypatch.setattr(bilmo.net.int8, "_pack", lambda weight: torch.ops.quantized.no_such_operator(weight))
+    monkeypatch.setattr(bilmo.net.kernels.int8, "_pack", lambda weight: torch.ops.quantized.no_such_operator(weight))
     _has_int8.cache_clear()
     try:
         with pytest.raises(ConfigError, match=r"precision int8 needs operators .* Use precision float32"):
@@ -125,8 +125,10 @@ def test_where_torch_lacks_the_operators_int8_is_refused_with_what_to_do(monkeyp
 
 
 def test_operators_that_overflow_are_not_used(monkeypatch):
-    plain = bilmo.net.int8.times
-    monkeypatch.setattr(bilmo.net.int8, "times", lambda x, weight: (plain(x, weight)[0] * 0.9, plain(x, weight)[1]))
+    plain = bilmo.net.kernels.int8.times
+    monkeypatch.setattr(
+        bilmo.net.kernels.int8, "times", lambda x, weight: (plain(x, weight)[0] * 0.9, plain(x, weight)[1])
+    )
     _has_int8.cache_clear()
     assert not _has_int8()
     _has_int8.cache_clear()

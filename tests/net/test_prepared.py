@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import bilmo.net.prepared
+import bilmo.net.kernels.encoder
 import bilmo.net.words
 from bilmo.ids.batch import Indexer
 from bilmo.ids.chars import ByteChars, CharTable
@@ -64,7 +64,7 @@ def test_a_word_of_any_length_is_the_same_in_pieces(monkeypatch, kind, precision
         for size in (3, 7, 100, 195, 202, 203, 209):
             monkeypatch.setattr(bilmo.net.words, "LONG", size)
             torch.testing.assert_close(one(batch), whole, atol=2e-6, rtol=1e-5)
-        for module in (bilmo.net.prepared, bilmo.net.words):
+        for module in (bilmo.net.kernels.encoder, bilmo.net.words):
             monkeypatch.setattr(module, "AT_ONCE", 50)
         torch.testing.assert_close(one(batch), whole, atol=2e-6, rtol=1e-5)
 

@@ -3,11 +3,11 @@ import itertools
 import pytest
 import torch
 
-import bilmo.net.recurrence
+import bilmo.net.kernels.recurrence
 from bilmo.net.cells import Cell
 from bilmo.net.config import CellConfig
-from bilmo.net.gemm import PlainWeights
-from bilmo.net.recurrence import GRU, LSTM, RNN, Steps, lstm
+from bilmo.net.kernels.packed import PlainWeights
+from bilmo.net.kernels.recurrence import GRU, LSTM, RNN, Steps, lstm
 
 # B rows, N all steps of all rows, D output width, H memory cells
 
@@ -155,7 +155,7 @@ def test_gradients_agree_with_finite_differences(kind, project):
 @pytest.mark.parametrize("clips", [CLIPS["no clip"], CLIPS["cell"], CLIPS["both"]], ids=["no clip", "cell", "both"])
 @pytest.mark.parametrize("block", [1, 70, 1 << 21])
 def test_an_lstm_that_keeps_nothing_gives_the_same_values(clips, project, rows, block, monkeypatch):
-    monkeypatch.setattr(bilmo.net.recurrence, "BLOCK", block)
+    monkeypatch.setattr(bilmo.net.kernels.recurrence, "BLOCK", block)
     clips = clips if project else (clips[0], None)
     given = tensors("lstm", rows, project=project)
     with torch.no_grad():

@@ -3,7 +3,7 @@ import threading
 import pytest
 import torch
 
-from bilmo.net.workers import side_by_side, trained_side_by_side
+from bilmo.net.kernels.threads import side_by_side, trained_side_by_side
 
 
 @pytest.mark.parametrize("threads", [1, 2])

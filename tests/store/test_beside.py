@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bilmo.errors import OutputError
-from bilmo.store.beside import new_file, new_folder
+from bilmo.store.atomic import new_file, new_folder
 
 
 @pytest.fixture(autouse=True)

@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bilmo.embed.output import hdf5 as as_hdf5
+from bilmo.embed.output import write as embeddings
+from bilmo.embed.output.table import Form, Row, Table
+from bilmo.embed.output.write import check, size, write
 from bilmo.errors import ConfigError, MissingExtra, OutputError
-from bilmo.store import as_hdf5, embeddings
-from bilmo.store.embeddings import check, size, write
-from bilmo.store.table import Form, Row, Table
 
 import strategies
 
@@ -123,8 +124,8 @@ def assert_same(path: Path, given: Table, ending: str) -> None:
 @pytest.mark.parametrize("form", FORMS, ids=str)
 @pytest.mark.parametrize("ending", READERS)
 def test_every_format_gives_back_what_was_written(tmp_path, ending, form, monkeypatch):
-    monkeypatch.setattr("bilmo.store.as_parquet.GROUP", 100)
-    monkeypatch.setattr("bilmo.store.as_hdf5.AT_ONCE", 4)
+    monkeypatch.setattr("bilmo.embed.output.parquet.GROUP", 100)
+    monkeypatch.setattr("bilmo.embed.output.hdf5.AT_ONCE", 4)
     if ending == ".parquet":
         pytest.importorskip("pyarrow")
     given = table(form)

@@ -18,11 +18,11 @@ from safetensors.torch import save_file
 import bilmo
 from bilmo.embed.embedder import Embedder, settled
 from bilmo.errors import BilmoError, ConfigError, DamagedFile, OutputError, TextError, VocabError, WeightsError
+from bilmo.formats import open as layouts
 from bilmo.ids.chars import CharTable
 from bilmo.ids.vocab import Vocab
-from bilmo.legacy import layouts
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
-from bilmo.store import folder as own
+from bilmo.store import model_folder as own
 from bilmo.store.bundle import Bundle
 
 import old_models
@@ -73,6 +73,24 @@ def reseal(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
     """Other tensors in a folder, whose hash is made to fit."""
     save_file(tensors, folder / "model.safetensors")
     change(folder, sha256=own.sha256_of(folder / "model.safetensors"))
+
+
+def test_a_folder_of_format_1_is_read_as_the_same_model(saved):
+    """Format 1 had other names for the directions, in config.json and in the names of tensors."""
+    before = own.read(saved)
+    with safe_open(saved / "model.safetensors", framework="pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    old = {"forward": "ahead", "backward": "behind"}
+
+    def old_name(name: str) -> str:
+        for new, was in old.items():
+            name = name.replace(f"{new}_stack.", f"stacks.{was}.").replace(f"start.{new}.", f"start.{was}.")
+        return name
+
+    reseal(saved, {old_name(name): value for name, value in tensors.items()})
+    change(saved, bilmo_format=1, network__directions=["ahead", "behind"])
+    assert b"ahead" in (saved / "model.safetensors").read_bytes()
+    same(own.read(saved), before)
 
 
 def change(folder: Path, **changes: object) -> None:
@@ -211,10 +229,12 @@ def test_a_folder_without_a_start_makes_its_own(tmp_path):
 
 def test_half_a_start_is_refused(saved):
     tensors = tensors_of(saved)
-    del tensors["start.ahead.0.c"]
-    tensors["start.behind.1.h"] = torch.zeros(5)
+    del tensors["start.forward.0.c"]
+    tensors["start.backward.1.h"] = torch.zeros(5)
     reseal(saved, tensors)
-    refused(saved, WeightsError, r"start.ahead.0.c is missing; needed is \(6,\)\n.*start.behind.1.h has shape \(5,\)")
+    refused(
+        saved, WeightsError, r"start.forward.0.c is missing; needed is \(6,\)\n.*start.backward.1.h has shape \(5,\)"
+    )
 
 
 # Parts that do not fit each other
@@ -271,8 +291,8 @@ def test_characters_that_are_gone_or_of_another_length_are_refused(saved):
 
 BAD = {
     "another format": (
-        {"bilmo_format": 2},
-        "the folder has format 2; this bilmo reads format 1. Install a newer bilmo",
+        {"bilmo_format": 3},
+        "the folder has format 3; this bilmo reads formats 1 to 2. Install a newer bilmo",
     ),
     "a misspelt key": ({"network__widht": 3}, "network.widht: .*; found 3"),
     "a missing key": ({"network__words": ...}, "network.words: Field required"),
@@ -282,7 +302,10 @@ BAD = {
     "a contradiction": ({"network__cell__project": False}, "a projection clip without a projection"),
     "no layers": ({"network__layers": 0}, "layers is 0; it must be from 1 to 100"),
     "a giant": ({"network__width": 10**30}, "width is 1000000000000000000000000000000"),
-    "directions": ({"network__directions": ["behind", "ahead"]}, "directions are ahead, behind, or both in this order"),
+    "directions": (
+        {"network__directions": ["backward", "forward"]},
+        "directions are forward, backward, or both in this order",
+    ),
     "no number": ({"network__cell__cell_clip": float("nan")}, "cell_clip is nan"),
 }
 

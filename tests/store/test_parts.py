@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bilmo.embed.output.parts import Parts, folder_of, parts_of
+from bilmo.embed.output.table import Form, Row
 from bilmo.errors import ConfigError, OutputError
-from bilmo.store.parts import Parts, folder_of, parts_of
-from bilmo.store.table import Form, Row
 
 FORM = Form(width=3, layers=2)
 RUN = {"mix": "all", "text": "abc"}
@@ -35,7 +35,7 @@ def stopped(target: Path, *rows: Row, run: dict[str, str] | None = RUN) -> None:
     """A run that ends early, after a part for each row."""
     with pytest.raises(KeyboardInterrupt), parts_of(target, FORM, run) as parts:
         for one in rows:
-            add(parts, one, state={"ahead.0.0": np.arange(4, dtype=np.float32)})
+            add(parts, one, state={"forward.0.0": np.arange(4, dtype=np.float32)})
         raise KeyboardInterrupt
 
 
@@ -43,7 +43,7 @@ def test_finished_parts_are_gone_on_from_and_removed_at_the_end(target):
     stopped(target, row("a", "\ud800\0"), row())
     with parts_of(target, FORM, RUN) as parts:
         assert (len(parts.files), parts.sentences, parts.tokens) == (2, 2, 2)
-        assert np.array_equal(parts.state()["ahead.0.0"], np.arange(4, dtype=np.float32))
+        assert np.array_equal(parts.state()["forward.0.0"], np.arange(4, dtype=np.float32))
         add(parts, row("b"), row("c", "d", "e"))
         assert parts.state() == {}
         table = parts.table()

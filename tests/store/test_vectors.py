@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bilmo.errors import BilmoError, DamagedFile, TextError
-from bilmo.store.vectors import Vectors, read
+from bilmo.store.vectors_file import Vectors, read
 
 from old_models import cuts, flips, little_memory
 

@@ -11,7 +11,7 @@ import pytest
 
 import bilmo
 from bilmo.cli.app import main
-from bilmo.store import folder
+from bilmo.store import model_folder as folder
 
 from task_data import made
 

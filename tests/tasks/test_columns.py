@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from bilmo.errors import TextError
-from bilmo.tasks import columns
-from bilmo.tasks.columns import Tagged
+from bilmo.tasks.data import columns
+from bilmo.tasks.data.columns import Tagged
 from bilmo.text.files import STDIN
 
 EXAMPLES = [Tagged(["The", "naïve", "cat"], ["O", "B-A", "I-A"]), Tagged(["漢字"], ["O"])]

@@ -10,8 +10,8 @@ import torchcrf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bilmo.tasks import spans
-from bilmo.tasks.crf import CRF
+from bilmo.tasks.data import spans
+from bilmo.tasks.network.crf import CRF
 
 from strategies import seeds
 

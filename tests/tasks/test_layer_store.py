@@ -14,11 +14,11 @@ from filelock import FileLock
 
 import bilmo
 from bilmo.errors import ConfigError, OutputError, WeightsError
-from bilmo.store import folder
-from bilmo.store.beside import new_file
-from bilmo.tasks import cache
-from bilmo.tasks.cache import LayerStore
-from bilmo.tasks.classifier import Classifier
+from bilmo.store import model_folder as folder
+from bilmo.store.atomic import new_file
+from bilmo.tasks.classify.classifier import Classifier
+from bilmo.tasks.network import layer_store as cache
+from bilmo.tasks.network.layer_store import LayerStore
 
 from task_data import made, texts
 
@@ -105,7 +105,7 @@ def test_a_file_that_is_not_what_its_name_says_is_made_anew(tiny, tmp_path):
 def test_two_runs_share_a_folder(tiny, tmp_path):
     folder.write(tiny.bundle, tmp_path / "model")
     program = (
-        "import sys, bilmo\nfrom pathlib import Path\nfrom bilmo.tasks.cache import LayerStore\n"
+        "import sys, bilmo\nfrom pathlib import Path\nfrom bilmo.tasks.network.layer_store import LayerStore\n"
         "store = LayerStore(bilmo.load(sys.argv[1]), Path(sys.argv[2]))\n"
         "sentences = [[f'w{k}', 'cat'] for k in range(3000)]\n"
         "list(store.keep(sentences))\nprint(sum(float(v.sum()) for v in store.layers(sentences)))"
@@ -185,7 +185,7 @@ def test_the_default_place(monkeypatch, tmp_path):
 
 
 def test_a_model_is_itself_in_any_layout(tmp_path):
-    from bilmo.legacy import layouts
+    from bilmo.formats import open as layouts
 
     bundle = made(0)
     layouts.write(bundle, tmp_path / "old", "allennlp")

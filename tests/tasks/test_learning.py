@@ -12,15 +12,15 @@ import torch
 
 import bilmo
 from bilmo.errors import BilmoError, ConfigError, TextError
-from bilmo.store.vectors import Vectors
-from bilmo.tasks import spans
-from bilmo.tasks.classifier import Classifier
-from bilmo.tasks.events import Epoch, Finished, Prepared
-from bilmo.tasks.fit import batches
-from bilmo.tasks.heads import CLASSIFY, TAG
-from bilmo.tasks.settings import Settings, settings_of
-from bilmo.tasks.tagger import Tagger
-from bilmo.tasks.task import split_off
+from bilmo.store.vectors_file import Vectors
+from bilmo.tasks.classify.classifier import Classifier
+from bilmo.tasks.core.estimator import split_off
+from bilmo.tasks.core.events import Epoch, Finished, Prepared
+from bilmo.tasks.core.loop import batches
+from bilmo.tasks.core.settings import Settings, settings_of
+from bilmo.tasks.data import spans
+from bilmo.tasks.network.heads import CLASSIFY, TAG
+from bilmo.tasks.tag.tagger import Tagger
 
 from task_data import COLOURS, sentences, texts
 

@@ -11,8 +11,8 @@ from seqeval.metrics import accuracy_score, classification_report, f1_score, pre
 from seqeval.metrics.sequence_labeling import get_entities
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
-from bilmo.tasks import spans
-from bilmo.tasks.measure import by_label, by_span, by_token
+from bilmo.tasks.core.measure import by_label, by_span, by_token
+from bilmo.tasks.data import spans
 
 ANY_TAG = st.sampled_from(["O", *(f"{prefix}-{kind}" for prefix in "BIES" for kind in ("PER", "LOC"))])
 IOB_TAG = st.sampled_from(["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "I-x-y"])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from bilmo.tasks.recurrent import Recurrent
+from bilmo.tasks.network.recurrent import Recurrent
 
 from strategies import seeds
 
@@ -17,14 +17,15 @@ WIDTH, HIDDEN = 3, 4
 
 def torchs(ours: Recurrent) -> nn.LSTM:
     """The same weights in torch's order of gates: in, forget, new, out, and with two biases."""
-    theirs = nn.LSTM(WIDTH, HIDDEN, batch_first=True, bidirectional=len(ours.directions) == 2)
+    cells = [cell for cell in (ours.forward_cell, ours.backward_cell) if cell is not None]
+    theirs = nn.LSTM(WIDTH, HIDDEN, batch_first=True, bidirectional=len(cells) == 2)
 
     def ordered(values: torch.Tensor) -> torch.Tensor:
         i, f, o, new = values.detach().chunk(4)
         return torch.cat([i, f, new, o])
 
     with torch.no_grad():
-        for cell, end in zip(ours.directions.values(), ("", "_reverse"), strict=False):
+        for cell, end in zip(cells, ("", "_reverse"), strict=False):
             getattr(theirs, f"weight_ih_l0{end}").copy_(ordered(cell.input))
             getattr(theirs, f"weight_hh_l0{end}").copy_(ordered(cell.recur))
             getattr(theirs, f"bias_ih_l0{end}").copy_(ordered(cell._bias()))
@@ -49,7 +50,7 @@ def test_equal_to_torchs_lstm_forward_and_backward(seed, lengths, both):
     (expected * weigh).sum().backward()
     torch.testing.assert_close(x.grad, same.grad)
     i, f, new, o = theirs.weight_ih_l0.grad.chunk(4)
-    torch.testing.assert_close(ours.directions["ahead"].input.grad, torch.cat([i, f, o, new]))
+    torch.testing.assert_close(ours.forward_cell.input.grad, torch.cat([i, f, o, new]))
 
 
 def test_a_text_without_tokens_gives_zeros_and_leaves_others_alone():

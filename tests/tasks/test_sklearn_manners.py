@@ -12,10 +12,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from bilmo.errors import ConfigError, TextError
-from bilmo.store.vectors import Vectors
-from bilmo.tasks import folder
-from bilmo.tasks.classifier import Classifier
-from bilmo.tasks.tagger import Tagger
+from bilmo.store.vectors_file import Vectors
+from bilmo.tasks.classify.classifier import Classifier
+from bilmo.tasks.core import folder
+from bilmo.tasks.tag.tagger import Tagger
 
 from task_data import sentences, texts
 

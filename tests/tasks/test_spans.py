@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bilmo.tasks import spans
+from bilmo.tasks.data import spans
 
 
 @st.composite

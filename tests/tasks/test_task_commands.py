@@ -13,7 +13,7 @@ from functools import partial
 
 import pytest
 
-from bilmo.tasks import columns, spans
+from bilmo.tasks.data import columns, spans
 
 from task_data import sentences, texts
 

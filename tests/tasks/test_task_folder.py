@@ -11,13 +11,13 @@ import pytest
 
 import bilmo
 from bilmo.errors import BilmoError, ConfigError, DamagedFile, NotAModel, OutputError, VocabError, WeightsError
-from bilmo.store import folder as folders
-from bilmo.store.vectors import Vectors
-from bilmo.tasks import folder
-from bilmo.tasks.classifier import Classifier
-from bilmo.tasks.inputs import LearnedMix
-from bilmo.tasks.picture import drawn
-from bilmo.tasks.tagger import Tagger
+from bilmo.store import model_folder as folders
+from bilmo.store.vectors_file import Vectors
+from bilmo.tasks.classify.classifier import Classifier
+from bilmo.tasks.core import folder
+from bilmo.tasks.core.picture import drawn
+from bilmo.tasks.network.input import LearnedMix
+from bilmo.tasks.tag.tagger import Tagger
 
 from task_data import made, sentences, texts
 
@@ -95,7 +95,7 @@ def test_a_task_that_knew_no_place_asks_for_one(model, tmp_path):
 
 
 def test_the_same_model_in_another_layout_will_do(saved, model, tmp_path):
-    from bilmo.legacy import layouts
+    from bilmo.formats import open as layouts
 
     layouts.write(bilmo.load(model).bundle, tmp_path / "old", "allennlp")
     assert folder.load(saved, elmo=tmp_path / "old").predict(["a cat"]) == folder.load(saved).predict(["a cat"])

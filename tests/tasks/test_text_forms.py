@@ -11,8 +11,8 @@ import sys
 import pytest
 
 from bilmo.errors import TextError
-from bilmo.tasks import texts
-from bilmo.tasks.texts import Labelled
+from bilmo.tasks.data import labelled as texts
+from bilmo.tasks.data.labelled import Labelled
 from bilmo.text.files import STDIN
 
 EXAMPLES = [Labelled("The cat, sat", "pos"), Labelled('a "naïve" 漢字 🙂', "neg"), Labelled("", "pos")]

@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bilmo.train import board, curve
+from bilmo.train import curve
+from bilmo.train import tensorboard as board
 from bilmo.train.events import Look, Step
 from bilmo.train.run import train
 from small_runs import log, recipe, write_text
@@ -104,7 +105,7 @@ def test_a_line_that_a_power_cut_left_in_part_does_not_stop_the_run(tmp_path):
 
 
 STEP = Step(number=3, epoch=0, done=0.1, loss=2.0, rate=0.01, words=60, seconds=0.5)
-LOOK = Look(number=4, ahead=7.0, behind=9.0, mean=8.0, words=50, best=True)
+LOOK = Look(number=4, forward=7.0, backward=9.0, mean=8.0, words=50, best=True)
 
 
 def test_tensorboard_is_told_where_it_is_installed(tmp_path, monkeypatch):
@@ -136,8 +137,8 @@ def test_tensorboard_is_told_where_it_is_installed(tmp_path, monkeypatch):
         ("loss", 2.0, 3),
         ("rate", 0.01, 3),
         ("words a second", 120.0, 3),
-        ("held-out perplexity/ahead", 7.0, 4),
-        ("held-out perplexity/behind", 9.0, 4),
+        ("held-out perplexity/forward", 7.0, 4),
+        ("held-out perplexity/backward", 9.0, 4),
         ("held-out perplexity/mean", 8.0, 4),
         "closed",
     ]

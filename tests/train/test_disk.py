@@ -1,4 +1,4 @@
-"""Disks that are full, folders that cannot be written, and what kills leave behind."""
+"""Disks that are full, folders that cannot be written, and what kills leave backward."""
 
 import contextlib
 import errno

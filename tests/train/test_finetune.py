@@ -8,14 +8,14 @@ import torch
 
 import bilmo
 from bilmo.errors import ConfigError
+from bilmo.formats import open as layouts
 from bilmo.ids.vocab import Vocab
-from bilmo.legacy import layouts
 from bilmo.train import checkpoint
+from bilmo.train.build import shape_from
 from bilmo.train.events import Finished, Look, Prepared, Step
 from bilmo.train.prior import Prior
 from bilmo.train.recipe import TextRecipe
 from bilmo.train.run import Base, train
-from bilmo.train.shape import shape_from
 from small_runs import log, program, recipe, same_bits, started, weights, write_text
 
 import old_models
@@ -89,10 +89,10 @@ def test_added_words_get_a_row_and_are_then_predicted(base, tmp_path):
         row = now.weights["words.table.weight"][-1]
         assert len(now.weights["words.table.weight"]) == len(now.vocab) == now.config.words.table.rows
         assert not torch.equal(row, now.weights["words.table.weight"][now.vocab.unknown])
-    ahead, behind = bilmo.load(tmp_path / "new").log_probs([["the", "zebra", "."]])[0]
-    assert np.exp(ahead[1]) > 0.2 and np.exp(behind[2]) > 0.2  # it is three in eight of the text
-    ahead, _ = bilmo.load(tmp_path / "new").log_probs([["the", "yak", "."]])[0]
-    assert np.exp(ahead[1]) > 0.1  # which was not added, and counts as <UNK>
+    forward, backward = bilmo.load(tmp_path / "new").log_probs([["the", "zebra", "."]])[0]
+    assert np.exp(forward[1]) > 0.2 and np.exp(backward[2]) > 0.2  # it is three in eight of the text
+    forward, _ = bilmo.load(tmp_path / "new").log_probs([["the", "yak", "."]])[0]
+    assert np.exp(forward[1]) > 0.1  # which was not added, and counts as <UNK>
 
 
 def test_new_rows_begin_as_the_unknown_word_and_no_likelier_together(base):
@@ -182,7 +182,7 @@ def test_another_model_to_go_on_from_is_refused(base, tmp_path, change):
     events = train([text], tmp_path / "new", settings, Base(bundle, "model", 2))
     next(events)
     events.close()
-    name = {"network": "stacks.ahead.0.bias", "softmax": "softmax.bias"}.get(change)
+    name = {"network": "forward_stack.0.bias", "softmax": "softmax.bias"}.get(change)
     if name:
         bundle = replace(bundle, weights=bundle.weights | {name: bundle.weights[name] + 1})
     if change == "words":
@@ -195,7 +195,7 @@ def test_another_model_to_go_on_from_is_refused(base, tmp_path, change):
 def test_a_model_of_one_direction_is_refused(tmp_path):
     old_models.write_checkpoint(tmp_path / "old", directions=(0,))
     text = write_text(tmp_path)
-    with pytest.raises(ConfigError, match="reads ahead only"):
+    with pytest.raises(ConfigError, match="reads forward only"):
         tuned(tmp_path / "old", text, tmp_path / "new")
     assert not (tmp_path / "new").exists()
 

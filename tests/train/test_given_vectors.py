@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from bilmo.errors import ConfigError
-from bilmo.legacy import layouts
+from bilmo.formats import open as layouts
 from bilmo.train.run import train
 from small_runs import program, recipe, write_text
 

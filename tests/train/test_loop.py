@@ -147,7 +147,7 @@ def test_the_command_tells_what_exploded_and_stops_with_an_error(tmp_path, monke
 
 
 def arrays(step):
-    return [step.ahead.inputs, step.ahead.targets, step.behind.inputs, step.behind.targets, step.lengths]
+    return [step.forward.inputs, step.forward.targets, step.backward.inputs, step.backward.targets, step.lengths]
 
 
 @pytest.mark.parametrize("context", ["sentences", "stream"])
@@ -168,7 +168,7 @@ def test_the_text_of_a_step_follows_from_seed_epoch_and_number_alone(tmp_path, c
 
     def batches(run, epoch):
         text = run.text(epoch)
-        return {text[number].ahead.inputs.tobytes() for number in range(len(text))}
+        return {text[number].forward.inputs.tobytes() for number in range(len(text))}
 
     # Not only in another order: other sentences come together.
     assert batches(one, 0) != batches(one, 1)
@@ -184,7 +184,7 @@ def test_every_word_of_the_training_text_comes_once_an_epoch(tmp_path):
         seen = [
             reading.targets[row, :length]
             for step in (text[n] for n in range(len(text)))
-            for reading in (step.ahead, step.behind)
+            for reading in (step.forward, step.backward)
             for row, length in enumerate(step.lengths)
         ]
         words = np.concatenate(seen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bilmo.train.optimise import optimizer_of, rate_at
+from bilmo.train.optimizer import optimizer_of, rate_at
 from bilmo.train.recipe import TrainRecipe
 from small_runs import loop, write_text
 
@@ -31,7 +31,7 @@ def test_a_small_gradient_moves_the_row_of_a_word_little_and_anything_else_by_th
     recipe = loop(tmp_path, rate=RATE).recipe
     assert recipe.optimizer == "adam"
     rows = ("softmax.weight", "softmax.bias", "bilm.words.table.weight")
-    other = "bilm.stacks.ahead.0.input"
+    other = "bilm.forward_stack.0.input"
     far = moved(model, optimizer_of(model, recipe), dict.fromkeys((*rows, other), 1e-06))
     assert far[other] == pytest.approx(RATE, rel=0.02)
     assert all(0 < far[name] < 0.02 * RATE for name in rows)
@@ -39,7 +39,7 @@ def test_a_small_gradient_moves_the_row_of_a_word_little_and_anything_else_by_th
 
 def test_a_large_gradient_moves_both_by_the_rate(model, tmp_path):
     recipe = loop(tmp_path, rate=RATE).recipe
-    names = ("softmax.weight", "bilm.stacks.ahead.0.input")
+    names = ("softmax.weight", "bilm.forward_stack.0.input")
     far = moved(model, optimizer_of(model, recipe), dict.fromkeys(names, 1.0))
     assert [far[name] for name in names] == pytest.approx([RATE, RATE], rel=0.02)
 

@@ -57,7 +57,7 @@ def test_training_hides_words_from_the_softmax_and_looks_do_not(tmp_path):
     forward = run.model.forward
 
     def listening(text, words, targets, state, loss):
-        ids = text.ahead.targets[0]
+        ids = text.forward.targets[0]
         hidden.append((targets(ids) != run._targets(ids)).any())
         return forward(text, words, targets, state, loss)
 

@@ -214,7 +214,7 @@ def test_ctrl_c_before_anything_was_saved_says_so(tmp_path):
             "GB of memory, and this machine has",
         ),
         ("recipe.toml", b"[train\n", "is not TOML"),
-        ("recipe.toml", b"[network]\nwords = 'letters'\n", "known are chars, table"),
+        ("recipe.toml", b"[network]\nwords = 'letters'\n", "accepted: chars, table"),
     ],
 )
 def test_a_mistake_is_told_in_a_line(tmp_path, name, content, says):

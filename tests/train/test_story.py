@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from bilmo.legacy import layouts
+from bilmo.formats import open as layouts
 from bilmo.train import recipe as recipes
+from bilmo.train.card import Story, toml
 from bilmo.train.checkpoint import Progress
 from bilmo.train.corpus import Facts
 from bilmo.train.events import Look
 from bilmo.train.recipe import SHIPPED, NetworkRecipe, Recipe
 from bilmo.train.run import Base, train
-from bilmo.train.story import Story, toml
 from small_runs import log, recipe, write_text
 
 RECIPE_IN_CARD = re.compile(r"^```toml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -46,7 +46,7 @@ def test_a_card_tells_the_perplexities_of_the_model_beside_it(run):
     folder, _ = run
     card = (folder / "model" / "README.md").read_text(encoding="utf-8")
     best = min(log(folder / "model", "look"), key=lambda entry: entry["mean"])
-    for name, value in (("ahead", best["ahead"]), ("behind", best["behind"])):
+    for name, value in (("forward", best["forward"]), ("backward", best["backward"])):
         assert f"| held-out perplexity {name} | {value:.2f} |" in card
     assert f"| held-out perplexity, mean | {best['mean']:.2f} |" in card
     assert f"| steps | {best['number']} (" in card
@@ -93,7 +93,7 @@ def test_any_file_name_reads_back_as_it_was(name, tmp_path):
 def test_passes_are_counted_when_they_are_over():
     facts = Facts(words=5, tokens={"train": 9, "held": 2}, sentences={"train": 3, "held": 1})
     story = Story(Recipe(), facts, texts=["a"], lang="en", base=None)
-    look = Look(number=7, ahead=2.0, behind=2.0, mean=2.0, words=3, best=True)
+    look = Look(number=7, forward=2.0, backward=2.0, mean=2.0, words=3, best=True)
     at = Progress(steps=7, epoch=1, step=3)
     for progress, says in [
         (at, "7 (in pass 2 over the text)"),

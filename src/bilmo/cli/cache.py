@@ -38,10 +38,10 @@ def cache(
     """
     import numpy as np
 
-    from bilmo.cli import show
+    from bilmo.cli.show import tables as show
+    from bilmo.embed import word_cache_file as known
     from bilmo.embed.load import load
     from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END
-    from bilmo.store import known
     from bilmo.text.files import all_lines
 
     words = list(dict.fromkeys(word for line in all_lines(texts) for word in line.split()))

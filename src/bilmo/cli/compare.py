@@ -32,8 +32,8 @@ from bilmo.cli.fit import (
 )
 
 if TYPE_CHECKING:
-    from bilmo.tasks.compare import Begun, Outcome
-    from bilmo.tasks.events import Event
+    from bilmo.tasks.core.compare import Begun, Outcome
+    from bilmo.tasks.core.events import Event
 
 
 def compare(
@@ -70,11 +70,12 @@ def compare(
     Measured on --test, or without it on the examples each epoch was judged by. Without --vectors, word vectors are
     learned from scratch.
     """
-    from bilmo.cli import learning, show
+    from bilmo.cli.show import learning
+    from bilmo.cli.show import tables as show
     from bilmo.embed.load import load
-    from bilmo.store.beside import new_file
-    from bilmo.tasks import compare as comparing
-    from bilmo.tasks.folder import TASKS
+    from bilmo.store.atomic import new_file
+    from bilmo.tasks.core import compare as comparing
+    from bilmo.tasks.core.folder import TASKS
 
     elmo = load(model)
     examples = [read(task, path, form, column) if path else None for path in (train, dev, test)]
@@ -110,7 +111,7 @@ def compare(
 
 def _learning(events: Iterator[Event | Begun | Outcome], outcomes: list[Outcome]) -> Iterator[Event]:
     """The events of learning; outcomes are put aside, and told as they come."""
-    from bilmo.tasks.compare import Begun, Outcome
+    from bilmo.tasks.core.compare import Begun, Outcome
 
     for event in events:
         if isinstance(event, Outcome):

@@ -32,9 +32,9 @@ def convert(
     stored with the model. What options.json and HDF5 cannot hold is refused, or named as dropped (softmax, settled
     start).
     """
-    from bilmo.cli import show
+    from bilmo.cli.show import tables as show
     from bilmo.embed.embedder import settled
-    from bilmo.legacy import layouts
+    from bilmo.formats import open as layouts
 
     bundle = layouts.read(old)
     if to is To.bilmo:

@@ -91,7 +91,7 @@ def embed(
     input, which cannot be read twice.
     """
     from bilmo.embed.inputs import Inputs
-    from bilmo.store import embeddings
+    from bilmo.embed.output import write as embeddings
 
     if output is not None:
         embeddings.check(output, compress=compress)
@@ -100,7 +100,7 @@ def embed(
     if split == "auto" and not given.typed:
         split = _detected(given)
 
-    from bilmo.cli import embed_show as show
+    from bilmo.cli.show import embedding as show
     from bilmo.embed import job
     from bilmo.embed.load import load
 
@@ -122,7 +122,7 @@ def embed(
 
 def _named(cache: Path | None) -> str:
     """A cache as a run remembers it: by what it holds."""
-    from bilmo.store.folder import sha256_of
+    from bilmo.store.model_folder import sha256_of
 
     return "none" if cache is None else sha256_of(cache)
 

@@ -21,9 +21,9 @@ def evaluate(
     Every word counts, and one boundary a sentence; unknown words count as `<UNK>`. Their share is shown, and the mean
     perplexity of known words alone. Two perplexities compare only over the same text and vocabulary.
     """
-    from bilmo.cli import show
+    from bilmo.cli.show import tables as show
     from bilmo.embed.load import load
-    from bilmo.embed.score import score
+    from bilmo.embed.perplexity import score
     from bilmo.text.files import all_lines
     from bilmo.text.split import splitter, told_or_detected
 

@@ -30,8 +30,8 @@ def finetune(
     as it came. A model without a softmax (old HDF5 files, ELMoForManyLangs) first gets one, trained alone, then
     everything is trained together. The same command again goes on where the run stopped.
     """
-    from bilmo.cli import show
-    from bilmo.legacy import layouts
+    from bilmo.cli.show import tables as show
+    from bilmo.formats import open as layouts
     from bilmo.train import recipe as recipes
     from bilmo.train import run
 

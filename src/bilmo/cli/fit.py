@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from bilmo.tasks.task import Task
+    from bilmo.tasks.core.estimator import Task
 
 
 class TaskName(StrEnum):
@@ -108,8 +108,8 @@ def fit(
     the layers of the data are computed once and kept. The same command again goes on where it stopped; Ctrl-C
     keeps the best so far.
     """
-    from bilmo.cli import learning
-    from bilmo.tasks import examples, run
+    from bilmo.cli.show import learning
+    from bilmo.tasks.core import examples, run
 
     given = {
         "at": elmo.value,
@@ -154,9 +154,9 @@ def fit(
 def make(task: TaskName, model: Path, vectors: str | None, cache: Path | None, settings: dict[str, Any]) -> Task:
     """The task on its model; a model that nobody looks at is not loaded."""
     from bilmo.embed.load import load
-    from bilmo.tasks.folder import TASKS
-    from bilmo.tasks.settings import settings_of
-    from bilmo.tasks.words import loaded
+    from bilmo.tasks.core.folder import TASKS
+    from bilmo.tasks.core.settings import settings_of
+    from bilmo.tasks.network.words import loaded
 
     checked = settings_of(settings)
     elmo = load(model) if checked.at != "none" else None
@@ -165,14 +165,14 @@ def make(task: TaskName, model: Path, vectors: str | None, cache: Path | None, s
 
 def read(task: TaskName, path: Path, form: str, column: str) -> tuple[Any, Any]:
     """Examples from a file."""
-    from bilmo.tasks import examples
+    from bilmo.tasks.core import examples
 
     return examples.read(task.value, path, form=form, column=column)
 
 
 def tell_unseen(task: Task, answers: Any) -> None:
     """Labels that were never learned can never be answered: say so."""
-    from bilmo.cli import show
+    from bilmo.cli.show import tables as show
 
     unseen = task.unseen(answers)
     if unseen:

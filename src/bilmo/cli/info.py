@@ -12,8 +12,8 @@ def info(model: Path = typer.Argument(help="A model of any layout.")) -> None:
 
     Tensors in the files that were not used, and anything else that was decided while reading, come last.
     """
-    from bilmo.cli import show
-    from bilmo.legacy import layouts
+    from bilmo.cli.show import tables as show
+    from bilmo.formats import open as layouts
     from bilmo.store.card import facts_of, parts_of
 
     bundle = layouts.read(model)

@@ -10,9 +10,9 @@ def models() -> None:
     the same name comes first. The model's own card, README.md in its folder, tells the rest.
     """
     from bilmo import models as box
-    from bilmo.cli import show
+    from bilmo.cli.show import tables as show
     from bilmo.store.card import told
-    from bilmo.store.folder import CARD
+    from bilmo.store.model_folder import CARD
 
     rows = []
     for name, folder in box.installed().items():

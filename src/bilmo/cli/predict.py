@@ -14,8 +14,8 @@ import typer
 from bilmo.cli.fit import Form
 
 if TYPE_CHECKING:
-    from bilmo.tasks.examples import Shape
-    from bilmo.tasks.task import Task
+    from bilmo.tasks.core.estimator import Task
+    from bilmo.tasks.core.examples import Shape
 
 AT_ONCE = 256
 """Texts answered at a time."""
@@ -47,10 +47,10 @@ def predict(
     learned and a tab, the text is what follows; `label text` is looked for only where `fit` read that; CSV and TSV may
     have one column of texts, or name theirs in a first row. Sentences for a tagger are split as `fit --lang` said.
     """
-    from bilmo.cli import show
-    from bilmo.store.beside import new_file
-    from bilmo.tasks import examples
-    from bilmo.tasks.folder import load
+    from bilmo.cli.show import tables as show
+    from bilmo.store.atomic import new_file
+    from bilmo.tasks.core import examples
+    from bilmo.tasks.core.folder import load
     from bilmo.text.files import STDIN
 
     task = load(saved, elmo=model)
@@ -77,7 +77,7 @@ def predict(
 def _groups(
     task: Task, questions: Iterator[Any], shape: Shape, probabilities: bool
 ) -> Iterator[tuple[int, Iterator[str]]]:
-    from bilmo.tasks.examples import answered
+    from bilmo.tasks.core.examples import answered
 
     number = 1
     while some := list(islice(questions, AT_ONCE)):

@@ -18,10 +18,10 @@ def score(
     form: Form = "auto",
 ) -> None:
     """Measure a saved task: accuracy or span F1 (as conlleval counts it), and a table by label."""
-    from bilmo.cli import learning
     from bilmo.cli.fit import tell_unseen
-    from bilmo.tasks import examples
-    from bilmo.tasks.folder import load
+    from bilmo.cli.show import learning
+    from bilmo.tasks.core import examples
+    from bilmo.tasks.core.folder import load
 
     task = load(saved, elmo=model)
     texts, answers = examples.read(task.name, test, form=form, column=task.used_.column)

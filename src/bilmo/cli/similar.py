@@ -30,7 +30,7 @@ def similar(
     is predicted, which knows its company; a word that the model never predicts has the first alone. Averaged over its
     uses in a text, a word has its meaning there.
     """
-    from bilmo.cli import show
+    from bilmo.cli.show import tables as show
     from bilmo.embed.load import load
     from bilmo.sense import neighbours, uses
     from bilmo.text.files import all_lines

@@ -36,7 +36,7 @@ def train(
     The same command again goes on where the run stopped, be it by Ctrl-C or a power cut. A recipe holds all
     settings; options here replace single ones.
     """
-    from bilmo.cli import show
+    from bilmo.cli.show import tables as show
     from bilmo.train import recipe as recipes
     from bilmo.train import run
 

@@ -21,7 +21,7 @@ from bilmo.ids.chars import Ids
 from bilmo.net.bilm import BiLM, Rows, State
 from bilmo.net.cells import LayerState
 from bilmo.net.config import Direction
-from bilmo.net.workers import side_by_side
+from bilmo.net.kernels.threads import side_by_side
 
 CHUNK, LEAST = 4096, 256
 """Tokens of all sentences together that go through a stack at once, but no fewer steps of a sentence than this."""
@@ -68,7 +68,7 @@ def _through(
         outputs, last = network.stack(direction, x, rows, now, layers)
         row, step = rows.each
         row, step = live[row], step + first
-        at = torch.from_numpy(begins[row] + (lengths[row] - 1 - step if direction == "behind" else step))
+        at = torch.from_numpy(begins[row] + (lengths[row] - 1 - step if direction == "backward" else step))
         for number, output in enumerate(outputs):
             values[number].index_copy_(0, at, output)
         if some:

@@ -21,18 +21,18 @@ from torch import Tensor
 from bilmo.embed.context import in_context
 from bilmo.embed.module import ElmoModule
 from bilmo.embed.texts import Embedded, Floats, check, finished, gathered, splitting
-from bilmo.embed.words import WordCache
+from bilmo.embed.word_cache import WordCache
+from bilmo.embed.word_cache_file import Known
 from bilmo.errors import ConfigError, NoSoftmax, TextError
 from bilmo.ids.batch import Sentence, by_length, listed
 from bilmo.ids.chars import Ids
 from bilmo.net.bilm import State, settle, spread
 from bilmo.net.config import Direction, Precision
+from bilmo.net.kernels.threads import sparing
 from bilmo.net.layers import Layers
 from bilmo.net.mix import How, Mix, Norm
-from bilmo.net.workers import sparing
 from bilmo.store.bundle import Bundle
-from bilmo.store.folder import DType
-from bilmo.store.known import Known
+from bilmo.store.model_folder import DType
 
 Start = Literal["settled", "zero", "carry"]
 All = Literal["all"]
@@ -258,7 +258,7 @@ class Embedder:
                 before = torch.from_numpy(np.delete(np.arange(len(ids)), ends - 1))  # each place that has a next one
                 scores = []
                 for half, direction in enumerate(self.config.directions):
-                    seen, said = (before, before + 1) if direction == "ahead" else (before + 1, before)
+                    seen, said = (before, before + 1) if direction == "forward" else (before + 1, before)
                     output = values[-1, seen, half * width : (half + 1) * width]  # of all sentences at once
                     scores.append(self._softmax.log_probs(output, ids[said]))
                 parts = torch.stack(scores).split([length - 1 for length in lengths], dim=1)
@@ -328,8 +328,8 @@ class Embedder:
             rows = ROWS if self._batch_tokens is None else 1
             groups = by_length([len(s) for s in sentences], self.batch_tokens, rows)
         for numbers in groups:
-            keys, (ahead, behind, lengths) = self._indexer.places([sentences[k] for k in numbers])
-            places: dict[Direction, Ids] = {"ahead": ahead, "behind": behind}
+            keys, (forward, backward, lengths) = self._indexer.places([sentences[k] for k in numbers])
+            places: dict[Direction, Ids] = {"forward": forward, "backward": backward}
             with torch.inference_mode(), sparing():
                 words, before = self._words.vectors(keys), self._before(len(numbers))
                 values, after = in_context(self._network, words, places, lengths, before, top)

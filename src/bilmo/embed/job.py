@@ -18,15 +18,15 @@ from pathlib import Path
 from bilmo import __version__
 from bilmo.embed.embedder import All, Embedder, Pool
 from bilmo.embed.inputs import Inputs, Item
+from bilmo.embed.output import write as embeddings
+from bilmo.embed.output.parts import Parts, parts_of
+from bilmo.embed.output.table import Form, Row
 from bilmo.embed.texts import Floats, gathered
 from bilmo.errors import OutputError, TextError
 from bilmo.ids.batch import Sentence
 from bilmo.net.mix import How, Mix
-from bilmo.store import embeddings
 from bilmo.store.bundle import Bundle
-from bilmo.store.folder import DType
-from bilmo.store.parts import Parts, parts_of
-from bilmo.store.table import Form, Row
+from bilmo.store.model_folder import DType
 
 PART_TOKENS, PART_BYTES = 1 << 16, 1 << 27
 """A part ends at the first of these; a few seconds of work, and what is held in memory."""

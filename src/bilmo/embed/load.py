@@ -9,14 +9,15 @@ from os import PathLike
 from pathlib import Path
 from typing import get_args
 
+from bilmo.embed import word_cache_file as known
 from bilmo.embed.embedder import Embedder, Start
+from bilmo.embed.word_cache_file import Known
 from bilmo.errors import ConfigError, WeightsError
-from bilmo.legacy import cached, layouts
-from bilmo.legacy.hdf5 import looks_like
+from bilmo.formats import open as layouts
+from bilmo.formats import token_cache as cached
+from bilmo.formats.hdf5 import looks_like
 from bilmo.net.config import Precision
-from bilmo.store import known
 from bilmo.store.bundle import Bundle
-from bilmo.store.known import Known
 
 
 def load(

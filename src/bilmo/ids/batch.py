@@ -36,10 +36,10 @@ class Batch:
     """Padded rows of places in `words`; both directions read the same words, each in its own order."""
 
     words: Words
-    ahead: Ids
+    forward: Ids
     """(B, T): the word at each step of the forward stack."""
-    behind: Ids
-    """(B, T): the word at each step of the backward stack; for whole sentences, `ahead` reversed row by row."""
+    backward: Ids
+    """(B, T): the word at each step of the backward stack; for whole sentences, `forward` reversed row by row."""
     lengths: Ids
     """(B,): steps of a row, boundaries included; longer than that is padding."""
 
@@ -80,7 +80,7 @@ class Indexer:
         return Batch(self.words(keys), *rows)
 
     def places(self, sentences: Sequence[Sentence]) -> tuple[list[Key], tuple[Ids, Ids, Ids]]:
-        """The keys of the distinct words, and (ahead, behind, lengths) that point at them."""
+        """The keys of the distinct words, and (forward, backward, lengths) that point at them."""
         numbers: dict[Key, int] = {}
         seen: dict[str, int] = {}  # spares spelling a word out each time it occurs
 
@@ -91,12 +91,12 @@ class Indexer:
 
         rows = [[number(word) for word in (SENTENCE_BEGIN, *s, SENTENCE_END)] for s in sentences]
         lengths = np.array([len(row) for row in rows], dtype=np.int64)
-        ahead = np.zeros((len(rows), max(lengths, default=0)), dtype=np.int64)
-        behind = np.zeros_like(ahead)
+        forward = np.zeros((len(rows), max(lengths, default=0)), dtype=np.int64)
+        backward = np.zeros_like(forward)
         for k, row in enumerate(rows):
-            ahead[k, : len(row)] = row
-            behind[k, : len(row)] = row[::-1]
-        return list(numbers), (ahead, behind, lengths)
+            forward[k, : len(row)] = row
+            backward[k, : len(row)] = row[::-1]
+        return list(numbers), (forward, backward, lengths)
 
 
 def listed(sentences: Iterable[Sentence]) -> list[Sentence]:

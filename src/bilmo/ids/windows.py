@@ -1,8 +1,8 @@
 """The training text as steps: an endless stream cut into windows, or whole sentences.
 
 Both give, for any step number, the same rows: where a run is in its text is one number, which is all that must
-be remembered to go on from there. A sentence of n words is n + 1 steps in each direction: ahead `<S>` and its
-words are read and its words and `</S>` are predicted; behind the same from the end.
+be remembered to go on from there. A sentence of n words is n + 1 steps in each direction: forward `<S>` and its
+words are read and its words and `</S>` are predicted; backward the same from the end.
 
 Knows: numpy. Blind to: words, files, networks.
 """
@@ -32,8 +32,8 @@ class Reading:
 class TextStep:
     """One training step's text: the same sentences for both directions."""
 
-    ahead: Reading
-    behind: Reading
+    forward: Reading
+    backward: Reading
     lengths: Ids
     """(B,)"""
 
@@ -72,14 +72,14 @@ class Text:
             found: Ids = self.ids[inside].astype(np.int64)
             return found
 
-        ahead = Reading(
+        forward = Reading(
             inputs=np.where(step == 0, self.begin, word(step - 1)), targets=np.where(step == n, self.end, word(step))
         )
-        behind = Reading(
+        backward = Reading(
             inputs=np.where(step == 0, self.end, word(n - step)),
             targets=np.where(step == n, self.begin, word(n - 1 - step)),
         )
-        return ahead, behind
+        return forward, backward
 
 
 class Stream:

@@ -22,9 +22,9 @@ from bilmo.ids.batch import Batch
 from bilmo.ids.chars import Ids
 from bilmo.net.cells import Cell, LayerState
 from bilmo.net.config import BiLMConfig, Direction, Precision
-from bilmo.net.int8 import need_int8
+from bilmo.net.kernels.int8 import need_int8
+from bilmo.net.kernels.recurrence import Steps
 from bilmo.net.layers import Layers
-from bilmo.net.recurrence import Steps
 from bilmo.net.words import CharCNN, WordEncoder, WordTable
 
 State = dict[Direction, list[LayerState]]
@@ -43,9 +43,10 @@ class BiLM(nn.Module):
         self.dropout = 0.0
         """While training: share of each layer's input that is dropped; the skip connection sees what is left."""
         self.words = WordEncoder(config)
-        self.stacks = nn.ModuleDict(
-            {d: nn.ModuleList(Cell(config.cell, config.width) for _ in range(config.layers)) for d in config.directions}
-        )
+        for direction in config.directions:  # forward_stack and backward_stack
+            self.add_module(
+                f"{direction}_stack", nn.ModuleList(Cell(config.cell, config.width) for _ in range(config.layers))
+            )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -76,7 +77,7 @@ class BiLM(nn.Module):
 
     def cells(self, direction: Direction) -> list[Cell]:
         """The recurrent layers of a direction, the one next to the words first."""
-        return list(cast("Iterable[Cell]", self.stacks[direction]))
+        return list(cast("Iterable[Cell]", self.get_submodule(f"{direction}_stack")))
 
     def zero_state(self, rows: int) -> State:
         """The state before any text."""
@@ -84,17 +85,19 @@ class BiLM(nn.Module):
 
     def forward(self, batch: Batch, state: State) -> tuple[Layers, State]:
         """A batch and the state before it to its layers, boundaries included, and the state after it."""
-        return self.in_context(self.words(batch.words), batch.ahead, batch.behind, batch.lengths, state)
+        return self.in_context(self.words(batch.words), batch.forward, batch.backward, batch.lengths, state)
 
-    def in_context(self, words: Tensor, ahead: Ids, behind: Ids, lengths: Ids, state: State) -> tuple[Layers, State]:
+    def in_context(
+        self, words: Tensor, forward: Ids, backward: Ids, lengths: Ids, state: State
+    ) -> tuple[Layers, State]:
         """The same from word vectors (U, D) on, wherever they came from."""
         rows = Rows(lengths)
         halves, after = [], {}
         for direction in self.config.directions:
-            places = ahead if direction == "ahead" else behind
+            places = forward if direction == "forward" else backward
             x = F.embedding(rows.pack(places).to(words.device), words)  # (N, D); see docs/decisions.md on F.embedding
             outputs, after[direction] = self.stack(direction, x, rows, state[direction])
-            home = rows.home(reverse=direction == "behind").to(words.device)
+            home = rows.home(reverse=direction == "backward").to(words.device)
             halves.append(torch.stack([rows.unpack(out, home) for out in outputs]))  # (L+1, B, T, D)
         values = torch.cat(halves, dim=-1)  # (L+1, B, T, 2D)
         return Layers(values, torch.from_numpy(rows.mask).to(words.device)), after
@@ -203,7 +206,7 @@ def settle(bilm: BiLM, empty: Batch) -> State:
     state = bilm.zero_state(1)
     words = bilm.words(empty.words)
     for _ in range(SETTLING):
-        _, state = bilm.in_context(words, empty.ahead, empty.behind, empty.lengths, state)
+        _, state = bilm.in_context(words, empty.forward, empty.backward, empty.lengths, state)
     return state
 
 

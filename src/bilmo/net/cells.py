@@ -12,11 +12,11 @@ import math
 import torch
 from torch import Tensor, nn
 
-from bilmo.net import recurrence
 from bilmo.net.config import CellConfig, Precision
-from bilmo.net.gemm import PlainWeights, PreparedWeights
-from bilmo.net.int8 import Int8Weights
-from bilmo.net.recurrence import Steps
+from bilmo.net.kernels import recurrence
+from bilmo.net.kernels.int8 import Int8Weights
+from bilmo.net.kernels.packed import PlainWeights, PreparedWeights
+from bilmo.net.kernels.recurrence import Steps
 
 LayerState = tuple[Tensor, ...]
 """(h,) of (B, D); for an LSTM (h, c) with c of (B, H)."""

@@ -10,9 +10,9 @@ from typing import Literal
 
 from bilmo.errors import ConfigError
 
-Direction = Literal["ahead", "behind"]
+Direction = Literal["forward", "backward"]
 Precision = Literal["float32", "int8"]
-BOTH: tuple[Direction, ...] = ("ahead", "behind")
+BOTH: tuple[Direction, ...] = ("forward", "backward")
 
 STRICT = {"extra": "forbid"}
 """For whoever reads a config from a file: a misspelt key is an error, not a default."""
@@ -174,7 +174,7 @@ class BiLMConfig:
         _within(1, MOST, width=self.width)
         _within(1, DEEPEST, layers=self.layers)
         if not self.directions or tuple(d for d in BOTH if d in self.directions) != self.directions:
-            raise ConfigError(f"directions are ahead, behind, or both in this order; found {self.directions}")
+            raise ConfigError(f"directions are forward, backward, or both in this order; found {self.directions}")
         if not self.words.project and self.words.outputs != self.width:
             raise ConfigError(
                 f"the word encoder gives {self.words.outputs} numbers and the network takes {self.width}: "

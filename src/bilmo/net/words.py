@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from bilmo.ids.batch import Words
 from bilmo.net.config import BiLMConfig, CharsConfig, Precision, TableConfig
-from bilmo.net.convolve import LargestAnswers
-from bilmo.net.prepared import Int8Convolutions, Linear, PreparedHighway, Tables, linear
+from bilmo.net.kernels.convolve import LargestAnswers
+from bilmo.net.kernels.encoder import Int8Convolutions, Linear, PreparedHighway, Tables, linear
 
 AT_ONCE = 1 << 22
 """Windows times filters held at a time (16 MB of float32)."""

@@ -15,8 +15,8 @@ def parts_of(bundle: Bundle) -> list[tuple[str, int]]:
         "words.table.": "word table",
         "words.project.": "word projection",
         "words.highways.": "word highways",
-        "stacks.ahead.": "ahead",
-        "stacks.behind.": "behind",
+        "forward_stack.": "forward",
+        "backward_stack.": "backward",
         "softmax.": "softmax",
     }
     counts = dict.fromkeys(prefixes.values(), 0)

@@ -14,7 +14,7 @@ from typing import TypeVar
 from filelock import FileLock, Timeout
 
 from bilmo.errors import ConfigError, OutputError
-from bilmo.store.folder import read_json
+from bilmo.store.model_folder import read_json
 
 RUN, LOCK, LEFT = "run.json", "lock", ".*.partial"
 CORPUS, CHECKPOINT = "corpus", "checkpoint.safetensors"

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from bilmo.errors import DamagedFile, OutputError
 from bilmo.net.bilm import State
 from bilmo.net.config import Direction
-from bilmo.store.beside import new_file
+from bilmo.store.atomic import new_file
 
 
 @dataclass

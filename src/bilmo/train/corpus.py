@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from bilmo.errors import ConfigError, DamagedFile, TextError
 from bilmo.ids.vocab import MARKS
-from bilmo.store.beside import new_folder
-from bilmo.store.folder import read_json
+from bilmo.store.atomic import new_folder
+from bilmo.store.model_folder import read_json
 from bilmo.text.split import Splitter
 
 Side = Literal["train", "held"]

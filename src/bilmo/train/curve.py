@@ -9,7 +9,7 @@ import json
 import math
 from pathlib import Path
 
-from bilmo.store.beside import new_file
+from bilmo.store.atomic import new_file
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 360, 64, 16, 36, 40
 POINTS = 240

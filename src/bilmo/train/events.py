@@ -58,9 +58,9 @@ class Look:
     """A look at held-out text, by the full softmax."""
 
     number: int
-    ahead: float
+    forward: float
     """Perplexity."""
-    behind: float
+    backward: float
     mean: float
     """exp of the mean of both losses."""
     words: int

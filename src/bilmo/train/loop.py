@@ -27,22 +27,22 @@ from bilmo.ids.vocab import MARKS
 from bilmo.ids.windows import Stream, Text, TextStep, TextSteps, Whole
 from bilmo.net.bilm import State, moved, settle, spread
 from bilmo.net.config import Direction
-from bilmo.store import folder as folders
+from bilmo.store import model_folder as folders
 from bilmo.store.bundle import Bundle
 from bilmo.store.card import card_of
 from bilmo.store.run_folder import CHECKPOINT
 from bilmo.train import checkpoint
+from bilmo.train.build import Shape
+from bilmo.train.card import Story
 from bilmo.train.checkpoint import Checkpoint, Progress
 from bilmo.train.corpus import Corpus, Side
+from bilmo.train.evaluate import judge
 from bilmo.train.events import Cost, Event, Finished, Look, Step
-from bilmo.train.judge import judge
 from bilmo.train.loss import Loss, full_loss, sampled_loss
 from bilmo.train.model import Judged, LanguageModel, WordArrays, detached
-from bilmo.train.optimise import device_of, optimizer_of, rate_at, set_rate
+from bilmo.train.optimizer import device_of, optimizer_of, rate_at, set_rate
 from bilmo.train.prior import Prior
 from bilmo.train.recipe import TrainRecipe
-from bilmo.train.shape import Shape
-from bilmo.train.story import Story
 
 try:
     import resource

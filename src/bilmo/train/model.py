@@ -25,8 +25,8 @@ from bilmo.ids.windows import Reading, TextStep
 from bilmo.net.bilm import BiLM, Rows, State
 from bilmo.net.cells import LayerState
 from bilmo.net.config import Direction
+from bilmo.net.kernels.threads import trained_side_by_side
 from bilmo.net.softmax import Softmax
-from bilmo.net.workers import trained_side_by_side
 from bilmo.train.loss import Loss
 
 
@@ -110,7 +110,7 @@ class LanguageModel(nn.Module):
     ) -> tuple[Judged, State]:
         """Loss of each direction on a step of text, and the state after it."""
         rows = Rows(text.lengths)
-        readings: dict[Direction, Reading] = {"ahead": text.ahead, "behind": text.behind}
+        readings: dict[Direction, Reading] = {"forward": text.forward, "backward": text.backward}
         readings = {d: readings[d] for d in self.bilm.config.directions}
         packed = {d: rows.pack(reading.inputs) for d, reading in readings.items()}
         tops, after = self._tops(rows, packed, words, state)

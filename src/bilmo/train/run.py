@@ -23,22 +23,22 @@ from pathlib import Path
 import numpy as np
 
 from bilmo.errors import ConfigError, OutputError, TextError
-from bilmo.store.beside import new_file
+from bilmo.store.atomic import new_file
 from bilmo.store.bundle import Bundle
 from bilmo.store.run_folder import CORPUS, RUN, alone, run_of
 from bilmo.text.files import STDIN, all_lines, files
 from bilmo.text.split import splitter, told_or_detected
 from bilmo.train import corpus as corpora
-from bilmo.train.board import board
+from bilmo.train.build import Shape, shape_from, shape_of
+from bilmo.train.card import Story
 from bilmo.train.corpus import Corpus
 from bilmo.train.curve import draw
 from bilmo.train.events import Cost, Event, Finished, Look, Prepared, Step
 from bilmo.train.loop import Loop, need_memory
 from bilmo.train.model import WordArrays
-from bilmo.train.optimise import device_of
+from bilmo.train.optimizer import device_of
 from bilmo.train.recipe import Recipe, differences
-from bilmo.train.shape import Shape, shape_from, shape_of
-from bilmo.train.story import Story
+from bilmo.train.tensorboard import board
 
 KIND = "training run"
 

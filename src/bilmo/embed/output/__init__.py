@@ -1,0 +1,1 @@
+"""Files of vectors: HDF5, NumPy, Parquet, JSON lines."""

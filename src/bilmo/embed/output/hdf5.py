@@ -1,0 +1,78 @@
+"""Vectors as HDF5, laid out as `allennlp elmo` wrote it: a dataset a sentence, named by its number from 0.
+
+Knows: h5py, writing beside. Blind to: how vectors are made.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from bilmo.embed.output.table import Table
+from bilmo.errors import OutputError
+from bilmo.store.atomic import new_file
+
+SENTENCES, TOKENS = "sentence_to_index", "tokens"
+MOST_NAMED = 1_000_000
+"""Sentences up to which the file says which is which: the text that says so is read whole, by whoever reads it."""
+AT_ONCE = 4096
+"""Sentences whose tokens are written at a time."""
+
+
+def write(path: Path, table: Table, *, compress: bool = False) -> list[str]:
+    """Write the file; what was left out is told.
+
+    `sentence_to_index` is a JSON text that gives the number of each sentence; of equal ones the last, as ever.
+    `tokens` has a JSON list for each sentence, and is there only where the text was split by bilmo.
+    """
+    packing = {"compression": "gzip", "compression_opts": 1, "shuffle": True} if compress else {}
+    named = table.sentences <= MOST_NAMED
+    with new_file(path) as partial:
+        try:
+            file = h5py.File(partial, "w")
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be written ({error})") from None
+        with file:
+            for number, row in enumerate(table.read()):
+                file.create_dataset(str(number), data=row.vectors, **(packing if row.vectors.size else {}))
+            if named:
+                file.create_dataset(SENTENCES, data=[_numbers(table)], dtype=h5py.string_dtype(), shape=(1,))
+            if table.form.split:
+                _write_tokens(file, table)
+    if named:
+        return []
+    return [f"{SENTENCES} was left out: {table.sentences:,} sentences, and it is kept up to {MOST_NAMED:,}"]
+
+
+def _numbers(table: Table) -> bytes:
+    """Texts to numbers as JSON; put together piece by piece, for a dictionary of all texts takes far more memory."""
+    last = _last_of_equal(np.fromiter((hash(row.text) for row in table.read()), np.int64, table.sentences))
+    text = bytearray(b"{")
+    for number, row in enumerate(table.read()):
+        if last[number]:
+            text += b", " if len(text) > 1 else b""
+            text += f'{json.dumps(row.text)}: "{number}"'.encode("ascii")
+    text += b"}"
+    return bytes(text)
+
+
+def _last_of_equal(keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+    _, from_backward = np.unique(keys[::-1], return_index=True)
+    last = np.zeros(len(keys), dtype=bool)
+    last[len(keys) - 1 - from_backward] = True
+    return last
+
+
+def _write_tokens(file: h5py.File, table: Table) -> None:
+    kept = file.create_dataset(TOKENS, (table.sentences,), h5py.string_dtype())
+    some: list[str] = []
+    at = 0
+    for row in table.read():
+        some.append(json.dumps(row.tokens))  # with escapes: a text in HDF5 holds neither NUL nor lone surrogates
+        if len(some) == AT_ONCE or at + len(some) == table.sentences:
+            kept[at : at + len(some)] = some
+            at, some = at + len(some), []

@@ -1,0 +1,71 @@
+"""How well a model predicts text: perplexity by the full softmax, every word counted, nothing dropped.
+
+Knows: Embedder. Blind to: where the text came from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from bilmo.embed.embedder import Embedder
+from bilmo.ids.batch import Sentence
+
+AT_ONCE = 256
+"""Sentences scored at a time."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """Losses in nats, summed over all that was predicted: the words, and one boundary a sentence."""
+
+    losses: dict[str, float]
+    """Direction to its sum."""
+    sentences: int
+    words: int
+    unknown: int
+    """Words that are not in the vocabulary; what is predicted for them is `<UNK>`."""
+    unknown_loss: float
+    """That of unknown words, the mean of both directions."""
+
+    @property
+    def perplexity(self) -> dict[str, float]:
+        """exp of the mean loss of each direction, and `mean`: exp of the mean over both."""
+        each = {name: loss / (self.words + self.sentences) for name, loss in self.losses.items()}
+        return {name: math.exp(loss) for name, loss in (each | {"mean": sum(each.values()) / len(each)}).items()}
+
+    @property
+    def known(self) -> float:
+        """The mean perplexity with unknown words left out: how well one knows that a word is unknown does not count."""
+        mean = sum(self.losses.values()) / len(self.losses)
+        return math.exp((mean - self.unknown_loss) / (self.words + self.sentences - self.unknown))
+
+
+def score(elmo: Embedder, sentences: Iterable[Sentence]) -> Score:
+    """Score any amount of text; with start="carry" each sentence goes on from the one before."""
+    size = 1 if elmo.start == "carry" else AT_ONCE
+    rest = iter(sentences)
+    directions = elmo.config.directions
+    totals = np.zeros(len(directions))
+    count = words = unknown = 0
+    unknown_loss = 0.0
+    while some := list(islice(rest, size)):
+        rows = elmo.log_probs(some)
+        vocab = elmo.bundle.vocab
+        assert vocab is not None, "log_probs needs one too"
+        for sentence, row in zip(some, rows, strict=True):
+            losses = -row.astype(np.float64)
+            totals += losses.sum(axis=1)
+            strange = np.array(vocab.ids(sentence), dtype=np.int64) == vocab.unknown
+            for direction, loss in zip(directions, losses, strict=True):
+                of_words = loss[:-1] if direction == "forward" else loss[1:]
+                unknown_loss += float(of_words[strange].sum()) / len(directions)
+            unknown += int(strange.sum())
+        count += len(some)
+        words += sum(map(len, some))
+    found = {str(name): float(total) for name, total in zip(directions, totals, strict=True)}
+    return Score(found, sentences=count, words=words, unknown=unknown, unknown_loss=unknown_loss)

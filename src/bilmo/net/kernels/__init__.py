@@ -1,0 +1,1 @@
+"""The arithmetic that must be fast: the only place with private operators of torch."""

@@ -1,0 +1,250 @@
+"""The one recurrence: a whole layer forward and backward in time, for training and inference alike.
+
+Rows are sorted by falling length and packed step by step, so no step computes padding: step t holds the rows
+that are still running, which are always the first ones. Each cell is an autograd function of its own: it keeps
+the activations of all steps, runs the recurrence backwards by hand, and makes every weight gradient with one
+product over all steps.
+
+Knows: torch, steps, gemm, int8. Blind to: parameters, words, directions.
+"""
+
+# B rows, N all steps of all rows, I input width, D output width, H memory cells
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from bilmo.net.kernels.int8 import Int8Weights
+from bilmo.net.kernels.lstm import compiled, lstm_steps, lstm_steps_back
+from bilmo.net.kernels.packed import LstmWeights, PlainWeights
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Where each step stands in packed values: step t is the slice of `rows[t]` rows from `starts[t]` on."""
+
+    rows: tuple[int, ...]
+
+    @cached_property
+    def slices(self) -> list[tuple[slice, int]]:
+        """(place in the packed values, rows still running) of each step."""
+        ends = list(accumulate(self.rows))
+        return [(slice(end - n, end), n) for end, n in zip(ends, self.rows, strict=True)]
+
+    def last(self, values: Tensor) -> Tensor:
+        """The values at each row's last step: (N, any) to (B, any)."""
+        ends = [place.start for place, _ in self.slices]
+        at = [0] * self.rows[0]
+        for start, n in zip(ends, self.rows, strict=True):  # a later step overwrites an earlier one
+            at[:n] = range(start, start + n)
+        return values[torch.tensor(at, device=values.device)]
+
+    def shift(self, values: Tensor, first: Tensor) -> Tensor:
+        """What each row had one step earlier: `first` before the first step. (N, any) to (N, any)."""
+        earlier = [first[: self.rows[0]]]
+        for (place, _), n in zip(self.slices[:-1], self.rows[1:], strict=True):
+            earlier.append(values[place.start : place.start + n])
+        return torch.cat(earlier)
+
+
+def _zeros_if_none(gradient: Tensor | None, like: Tensor) -> Tensor:
+    return torch.zeros_like(like) if gradient is None else gradient.clone()
+
+
+class RNN(Function):
+    """h = tanh(W x + U h + b)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, steps: Steps, h0: Tensor, w: Tensor, u: Tensor, b: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """(N, I) and the state (B, D) to outputs (N, D) and the state after each row's last step."""
+        out = torch.addmm(b, x, w.t())  # (N, D), becomes the outputs in place
+        h = h0.clone()
+        for place, n in steps.slices:
+            out[place].addmm_(h[:n], u.t()).tanh_()
+            h[:n] = out[place]
+        ctx.steps = steps
+        ctx.save_for_backward(x, h0, w, u, out)
+        return out, h
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_out: Tensor, d_last: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradients of everything that came in."""
+        x, h0, w, u, out = ctx.saved_tensors
+        d_gates = torch.empty_like(out)
+        d_h = _zeros_if_none(d_last, h0)  # (B, D): what reaches each row's latest state
+        for place, n in reversed(ctx.steps.slices):
+            d = d_out[place] + d_h[:n]
+            torch.mul(d, 1 - out[place] ** 2, out=d_gates[place])
+            torch.mm(d_gates[place], u, out=d_h[:n])
+        before = ctx.steps.shift(out, h0)
+        return d_gates @ w, None, d_h, d_gates.t() @ x, d_gates.t() @ before, d_gates.sum(0)
+
+
+class GRU(Function):
+    """h = (1 - z) h + z tanh(W x + U (r h) + b): the reset gate acts before the product. Gate order z, r, new."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, steps: Steps, h0: Tensor, w: Tensor, u: Tensor, b: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """(N, I) and the state (B, D) to outputs (N, D) and the state after each row's last step."""
+        d = h0.shape[1]
+        gates = torch.addmm(b, x, w.t())  # (N, 3D), become activations in place
+        out = gates.new_empty(len(x), d)
+        h = h0.clone()
+        for place, n in steps.slices:
+            zr, new = gates[place, : 2 * d], gates[place, 2 * d :]
+            zr.addmm_(h[:n], u[: 2 * d].t()).sigmoid_()
+            new.addmm_(zr[:, d:] * h[:n], u[2 * d :].t()).tanh_()
+            torch.lerp(h[:n], new, zr[:, :d], out=out[place])
+            h[:n] = out[place]
+        ctx.steps = steps
+        ctx.save_for_backward(x, h0, w, u, gates, out)
+        return out, h
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_out: Tensor, d_last: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradients of everything that came in."""
+        x, h0, w, u, gates, out = ctx.saved_tensors
+        width = h0.shape[1]
+        before = ctx.steps.shift(out, h0)  # (N, D)
+        d_gates = torch.empty_like(gates)
+        d_h = _zeros_if_none(d_last, h0)
+        for place, n in reversed(ctx.steps.slices):
+            z, r, new = gates[place].split(width, dim=1)
+            h = before[place]
+            d = d_out[place] + d_h[:n]
+            d_new = d * z * (1 - new**2)
+            d_reset = d_new @ u[2 * width :]  # reaches r * h
+            d_gates[place, :width] = d * (new - h) * z * (1 - z)
+            d_gates[place, width : 2 * width] = d_reset * h * r * (1 - r)
+            d_gates[place, 2 * width :] = d_new
+            d_h[:n] = d * (1 - z) + d_reset * r + d_gates[place, : 2 * width] @ u[: 2 * width]
+        d_zr, d_new = d_gates[:, : 2 * width], d_gates[:, 2 * width :]
+        reset = gates[:, width : 2 * width] * before
+        d_u = torch.cat([d_zr.t() @ before, d_new.t() @ reset])
+        return d_gates @ w, None, d_h, d_gates.t() @ x, d_u, d_gates.sum(0)
+
+
+@dataclass
+class Kept:
+    """What the backward pass of an LSTM needs of every step."""
+
+    gates: Tensor
+    """(N, 4H), after their non-linearities; plain weights leave them where the inputs were multiplied."""
+    memory: Tensor
+    """(N, H): c."""
+    squashed: Tensor
+    """(N, H): tanh c."""
+    inner: Tensor
+    """(N, H): m."""
+
+
+BLOCK = 1 << 19
+"""Gates (2 MB of float32) whose inputs are multiplied at once when nothing must be kept."""
+
+
+def lstm(
+    x: Tensor,
+    steps: Steps,
+    h0: Tensor,
+    c0: Tensor,
+    weights: LstmWeights,
+    cell_clip: float | None,
+    projection_clip: float | None,
+    kept: Kept | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The forward pass of an LSTM, for training (`kept` is filled) and for inference alike.
+
+    (N, I) and the states (B, D), (B, H) to outputs (N, D) and the states after each row's last step.
+    """
+    cells = c0.shape[1]
+    out = x.new_empty(len(x), h0.shape[1])
+    h, c = h0, c0.clone()
+    fill = [kept.memory, kept.squashed, kept.inner] if kept else []
+    run = compiled(lstm_steps)
+    for place, rows in _blocks(steps, len(x) if kept else max(1, BLOCK // (4 * cells))):
+        gates = weights.into(x[place])  # all inputs of the block in one product
+        if isinstance(weights, Int8Weights):
+            h = weights.run(gates, rows, h, c, out[place], cell_clip, projection_clip)
+            continue
+        recur, packed = weights.recur(rows[0])
+        project = weights.project
+        h = run(gates, rows, h, c, out[place], recur, packed, project, cell_clip, projection_clip, fill)
+        if kept:
+            kept.gates = gates
+    return out, steps.last(out), c
+
+
+def _blocks(steps: Steps, most: int) -> Iterator[tuple[slice, list[int]]]:
+    """Places of steps in groups of at most so many rows together, or of one step; and the rows of each step."""
+    start = stop = 0
+    rows: list[int] = []
+    for n in steps.rows:
+        if rows and stop + n - start > most:
+            yield slice(start, stop), rows
+            start, rows = stop, []
+        rows.append(n)
+        stop += n
+    if rows:
+        yield slice(start, stop), rows
+
+
+class LSTM(Function):
+    """LSTM with optional projection and clipping. Gate order in, forget, out, new: one sigmoid serves three.
+
+    c = clip(f c + i new);  m = o tanh(c);  h = clip(P m), or m itself without a projection.
+    The clipped c and h are what the next step sees.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        steps: Steps,
+        h0: Tensor,
+        c0: Tensor,
+        w: Tensor,
+        u: Tensor,
+        b: Tensor,
+        p: Tensor | None,
+        cell_clip: float | None,
+        projection_clip: float | None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """(N, I) and the states (B, D), (B, H) to outputs (N, D) and the states after each row's last step."""
+        cells = c0.shape[1]
+        kept = Kept(x, *(x.new_empty(len(x), cells) for _ in range(3)))
+        clips = (cell_clip, projection_clip)
+        out, h, c = lstm(x, steps, h0, c0, PlainWeights(w, u, b, p), *clips, kept)
+        ctx.steps, ctx.clips = steps, clips
+        ctx.save_for_backward(x, h0, c0, w, u, p, kept.gates, kept.memory, kept.squashed, kept.inner, out)
+        return out, h, c
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_out: Tensor, d_h_last: Tensor, d_c_last: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradients of everything that came in; none passes a value that was clipped."""
+        x, h0, c0, w, u, p, gates, memory, squashed, inner, out = ctx.saved_tensors
+        d_gates = torch.empty_like(gates)
+        d_projected = torch.empty_like(out)  # what reaches the outputs, clipped ones left out
+        d_h, d_c = _zeros_if_none(d_h_last, h0), _zeros_if_none(d_c_last, c0)
+        kept = (gates, memory, squashed, ctx.steps.shift(memory, c0), out)
+        filled = (d_gates, d_projected)
+        compiled(lstm_steps_back)(list(ctx.steps.rows), d_out, d_h, d_c, *kept, u, p, *ctx.clips, *filled)
+        before = ctx.steps.shift(out, h0)
+        d_p = None if p is None else d_projected.t() @ inner
+        d_w, d_u = d_gates.t() @ x, d_gates.t() @ before
+        return d_gates @ w, None, d_h, d_c, d_w, d_u, d_gates.sum(0), d_p, None, None

@@ -1,0 +1,302 @@
+"""Our model folder: config.json, model.safetensors, vocab.txt, chars.txt, README.md.
+
+Knows: Bundle, safetensors. Blind to: old formats, networks at work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from bilmo.errors import BilmoError, ConfigError, DamagedFile, OutputError, VocabError, WeightsError
+from bilmo.ids.chars import CharTable
+from bilmo.ids.vocab import Vocab
+from bilmo.net.bilm import State
+from bilmo.net.config import STRICT, BiLMConfig, Direction
+from bilmo.store.atomic import new_folder, sync, umask
+from bilmo.store.bundle import Bundle, Shape, compare, shapes_of
+from bilmo.store.card import card_of
+from bilmo.text.files import lines
+
+CONFIG, WEIGHTS, VOCAB, CHARS, CARD = "config.json", "model.safetensors", "vocab.txt", "chars.txt", "README.md"
+STATES = ("h", "c")
+DType = Literal["float32", "float16"]
+FORMAT = 2
+MOMENT = 0.1
+"""Seconds that a run may take from putting new weights into their place until the new config.json is there too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FolderConfig:
+    """What config.json holds."""
+
+    __pydantic_config__ = STRICT
+
+    bilmo_format: int
+    """Raised when an older bilmo could no longer read the folder."""
+    network: BiLMConfig
+    sha256: str
+    """Of model.safetensors, so that a damaged file is never used."""
+
+
+def write(bundle: Bundle, folder: Path, dtype: DType = "float32") -> None:
+    """Save a model; the folder must be new, and appears only when it is whole.
+
+    dtype: "float16" needs half the room and keeps three digits of every weight; it is computed with as float32.
+    """
+    with new_folder(folder) as partial:
+        _fill(bundle, partial, folder, dtype)
+
+
+def publish(bundle: Bundle, folder: Path) -> None:
+    """Save a model into a folder that exists, in place of the one it may hold.
+
+    Each file is replaced whole; config.json, which names the weights by their hash, comes last.
+    """
+    with tempfile.TemporaryDirectory(prefix=".", suffix=".partial", dir=folder) as name:
+        _fill(bundle, Path(name), folder)
+        for file in Path(name).iterdir():
+            sync(file)
+        try:
+            _replace(folder, Path(name))
+        except KeyboardInterrupt:  # or weights and config would be of two models
+            _replace(folder, Path(name))
+            raise
+        sync(folder)
+
+
+def _replace(folder: Path, partial: Path) -> None:
+    """Move what was written into its place, nothing between: whoever reads meanwhile can tell by config.json."""
+    for file in (VOCAB, CHARS, CARD, WEIGHTS, CONFIG):
+        if (partial / file).exists():
+            (partial / file).replace(folder / file)
+
+
+def _fill(bundle: Bundle, partial: Path, folder: Path, dtype: DType = "float32") -> None:
+    tensors = bundle.weights | _start_tensors(bundle.start)
+    if dtype == "float16":
+        tensors = {name: value.half() for name, value in tensors.items()}
+        large = next((name for name, value in tensors.items() if not value.isfinite().all()), None)
+        if large:
+            raise OutputError(f"{folder}: values of {large} are too large for float16. Save as float32.")
+    tensors = {name: value.contiguous() for name, value in tensors.items()}
+    try:
+        save_file(tensors, partial / WEIGHTS)
+    except SafetensorError as error:
+        raise OutputError(f"{folder}: the weights cannot be written ({error})") from None
+    (partial / WEIGHTS).chmod(0o666 & ~umask())  # safetensors writes for the owner alone
+    config = FolderConfig(bilmo_format=FORMAT, network=bundle.config, sha256=sha256_of(partial / WEIGHTS))
+    _write_text(partial / CONFIG, json.dumps(asdict(config), indent=1))
+    if bundle.vocab:
+        _write_text(partial / VOCAB, "".join(f"{word}\n" for word in bundle.vocab.words))
+    if bundle.chars:
+        _write_text(partial / CHARS, "".join(f"{line}\n" for line in bundle.chars.lines()))
+    # A card tells names of files, and a file may have a name that is not UTF-8.
+    _write_text(partial / CARD, bundle.card or card_of(bundle), errors="replace")
+
+
+def read(folder: Path) -> Bundle:
+    """Load a model, every part checked against the others before memory is given to it."""
+    config = read_config(folder)
+    while True:
+        try:
+            return _read(folder, config)
+        except DamagedFile:
+            time.sleep(MOMENT)
+            was, config = config, read_config(folder)
+            if config == was:
+                raise
+            # A run has put a better model there while this one was read.
+
+
+OLD_DIRECTIONS: dict[object, Direction] = {"ahead": "forward", "behind": "backward"}
+"""What format 1 calls the directions."""
+
+
+def read_config(folder: Path) -> FolderConfig:
+    """config.json of a model folder, as the present format has it."""
+    data = parse_json(folder / CONFIG)
+    if isinstance(data, dict) and data.get("bilmo_format") == 1:
+        data = modern_directions(data)
+    return checked(data, FolderConfig, str(folder / CONFIG))
+
+
+def modern_directions(data: Any) -> Any:
+    """JSON of format 1 with the present names of the directions."""
+    if isinstance(data, dict):
+        return {
+            key: _renamed(value) if key == "directions" else modern_directions(value) for key, value in data.items()
+        }
+    return data
+
+
+def _renamed(names: Any) -> Any:
+    return [OLD_DIRECTIONS.get(name, name) for name in names] if isinstance(names, list) else names
+
+
+def _modern_name(name: str) -> str:
+    """The present name of a tensor of format 1."""
+    for old, new in OLD_DIRECTIONS.items():
+        name = name.replace(f"stacks.{old}.", f"{new}_stack.").replace(f"start.{old}.", f"start.{new}.")
+    return name
+
+
+def _read(folder: Path, config: FolderConfig) -> Bundle:
+    if not 1 <= config.bilmo_format <= FORMAT:
+        raise ConfigError(
+            f"{folder / CONFIG}: the folder has format {config.bilmo_format}; this bilmo reads formats 1 to {FORMAT}. "
+            "Install a newer bilmo."
+        )
+    network = config.network
+    vocab = naming(folder / VOCAB, lambda: Vocab(lines(folder / VOCAB))) if (folder / VOCAB).exists() else None
+    weights = _read_tensors(folder / WEIGHTS, config)
+    softmax = weights.get("softmax.weight")
+    chars = None
+    if network.words.chars and network.words.chars.kind == "unicode":
+        most = network.words.chars.max_characters
+        chars = naming(folder / CHARS, lambda: CharTable.from_lines(lines(folder / CHARS), max_characters=most))
+        same_length(folder / CHARS, chars.rows, network.words.chars.rows)
+    for rows in (network.words.table and network.words.table.rows, softmax is not None and len(softmax)):
+        if rows:
+            same_length(folder / VOCAB, len(vocab) if vocab else None, rows)
+    start = _start_state({name: weights.pop(name) for name in list(weights) if name.startswith("start.")}, network)
+    card = folder / CARD
+    return Bundle(
+        config=network,
+        weights=weights,
+        layout="bilmo folder",
+        vocab=vocab,
+        chars=chars,
+        start=start,
+        card=card.read_text(encoding="utf-8", errors="replace") if card.exists() else "",
+    )
+
+
+def _read_tensors(path: Path, config: FolderConfig) -> dict[str, Tensor]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            stored = {_modern_name(name): name for name in file.keys()}  # noqa: SIM118
+            found: dict[str, Shape] = {name: tuple(file.get_slice(old).get_shape()) for name, old in stored.items()}
+            rows = found["softmax.weight"][0] if found.get("softmax.weight") else None
+            needed = naming(path.parent / CONFIG, lambda: shapes_of(config.network, softmax_words=rows))
+            if any(name.startswith("start.") for name in found):
+                needed |= _start_shapes(config.network)
+            unused = compare(found, needed, where=str(path))
+            if unused:
+                raise WeightsError(f"{path}: {', '.join(unused)} belong to no part of the network in {CONFIG}")
+            if sha256_of(path) != config.sha256:
+                raise DamagedFile(
+                    f"{path}: is not the file that was saved (its SHA-256 differs from the one in {CONFIG}). "
+                    "Fetch or convert the model again."
+                )
+            return {name: file.get_tensor(old).float() for name, old in stored.items()}
+    except (SafetensorError, OSError) as error:
+        raise DamagedFile(f"{path}: cannot be read as safetensors ({error}). Fetch the model again.") from None
+
+
+def _start_tensors(start: State | None) -> dict[str, Tensor]:
+    if start is None:
+        return {}
+    return {
+        f"start.{direction}.{number}.{STATES[k]}": value[0].contiguous()
+        for direction, stack in start.items()
+        for number, layer in enumerate(stack)
+        for k, value in enumerate(layer)
+    }
+
+
+def _start_shapes(config: BiLMConfig) -> dict[str, Shape]:
+    widths = {"h": config.width} | ({"c": config.cell.cells} if config.cell.kind == "lstm" else {})
+    return {
+        f"start.{direction}.{number}.{kind}": (width,)
+        for direction in config.directions
+        for number in range(config.layers)
+        for kind, width in widths.items()
+    }
+
+
+def _start_state(tensors: dict[str, Tensor], config: BiLMConfig) -> State | None:
+    if not tensors:
+        return None
+    state: State = {direction: [() for _ in range(config.layers)] for direction in config.directions}
+    for name in _start_shapes(config):
+        _, direction, number, _ = name.split(".")
+        state[direction][int(number)] += (tensors[name][None],)  # type: ignore[index]
+    return state
+
+
+def sha256_of(path: Path) -> str:
+    """Of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_text(path: Path, text: str, errors: Literal["strict", "replace"] = "strict") -> None:
+    path.write_text(text, encoding="utf-8", errors=errors, newline="\n")
+
+
+Config = TypeVar("Config")
+Read = TypeVar("Read")
+
+
+def read_json(path: Path, kind: type[Config]) -> Config:
+    """A JSON file as a checked dataclass; every mistake in it is named with its place."""
+    return checked(parse_json(path), kind, str(path))
+
+
+def parse_json(path: Path) -> Any:
+    """A JSON file as plain data."""
+    try:
+        return json.loads(path.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError) as error:
+        raise DamagedFile(f"{path}: is not JSON ({error})") from None
+
+
+def checked(data: Any, kind: type[Config], where: str) -> Config:
+    """Plain data as a checked dataclass; every mistake in it is named with its place."""
+    try:
+        return TypeAdapter(kind).validate_python(data)
+    except ValidationError as error:
+        raise ConfigError(f"{where}: settings that bilmo cannot use.\n" + "\n".join(_mistakes(error))) from None
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def _mistakes(error: ValidationError) -> list[str]:
+    """A line for each: its place, what is accepted there, what was found."""
+    rows = []
+    for mistake in error.errors()[:12]:
+        place = ".".join(map(str, mistake["loc"])) or "the whole"
+        # Of a key that is missing, only its surroundings could be shown.
+        found = "" if mistake["type"] == "missing" else f"; found {repr(mistake['input'])[:60]}"
+        rows.append(f"  {place}: {mistake['msg']}{found}")
+    return rows
+
+
+def naming(path: Path, read: Callable[[], Read]) -> Read:
+    """Run a reader that does not know its file, and put the file's name before its complaint."""
+    try:
+        return read()
+    except BilmoError as error:
+        raise error if str(path) in str(error) else type(error)(f"{path}: {error}") from None
+
+
+def same_length(path: Path, entries: int | None, rows: int) -> None:
+    """Check that a list beside the weights has an entry for each row."""
+    if entries is None:
+        raise VocabError(f"{path}: is missing; the weights have {rows} rows that need their names")
+    if entries != rows:
+        raise VocabError(f"{path}: has {entries} entries, but the weights have {rows} rows. They belong to two models.")

@@ -1,0 +1,1 @@
+"""What every task shares: estimator, training loop, run, folder, comparison."""

@@ -1,0 +1,1 @@
+"""Forms of task data that several tasks read."""

@@ -1,0 +1,189 @@
+"""Sentences with a tag a token from files: CoNLL columns, CoNLL-U, JSONL; or sentences alone.
+
+A file is looked into and read in one go, for it may come through a pipe.
+
+Knows: the forms. Blind to: what tags mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Literal, get_args
+
+from bilmo.errors import TextError
+from bilmo.tasks.data.labelled import Source, ending, is_tokens, json_object, known_form, peeked
+
+TagForm = Literal["conll", "conllu", "jsonl", "lines"]
+NAMED = {".conllu": "conllu", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+NAMED |= {".conll": "conll", ".bio": "conll", ".iob": "conll", ".iob2": "conll"}
+UD = {"upos": 3, "xpos": 4}
+"""Columns of CoNLL-U that can be learned, by name."""
+NUMBERS = frozenset("0123456789")
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """An example of tagging."""
+
+    tokens: list[str]
+    tags: list[str]
+
+
+def look(path: Path, form: str = "auto") -> Source:
+    """The form of tagged sentences: the one that is asked for, or by the name of the file, or by its first lines."""
+    asked = known_form(form, get_args(TagForm))
+    first, rows = peeked(path)
+    return Source(path, asked or _form(path, first) or "conll", rows)
+
+
+def look_to_answer(path: Path, form: str, is_tag: Callable[[str], bool], column: str) -> Source:
+    """The form of sentences to tag, which may have tags beside them.
+
+    Between spaces, columns look like sentences; tags that were learned, one in every line, give them away.
+    """
+    asked = known_form(form, get_args(TagForm))
+    first, rows = peeked(path)
+    found = _form(path, first)
+    if found is None:
+        cut = [row.split() for row in first if row.strip() and not row.startswith("-DOCSTART-")]
+        place = int(column) - 1 if column.isdecimal() else -1
+        wide = cut and len(cut[0]) > max(1, place) and all(len(cells) == len(cut[0]) for cells in cut)
+        found = "conll" if wide and all(is_tag(cells[place]) for cells in cut) else "lines"
+    return Source(path, asked or found, rows)
+
+
+def _form(path: Path, first: list[str]) -> str | None:
+    """By the name of a file or its first lines; None for what may be columns between spaces."""
+    if ending(path) in NAMED:
+        return NAMED[ending(path)]
+    row = next((row for row in first if row.strip() and not row.startswith("#")), "")
+    if row.lstrip().startswith("{"):
+        return "jsonl"
+    cells = row.split("\t")
+    if len(cells) == 10 and cells[0][:1] in NUMBERS:
+        return "conllu"
+    return "conll" if len(cells) > 1 else None
+
+
+def read(path: Path, form: str = "auto", column: str = "") -> list[Tagged]:
+    """Sentences and their tags; `column` as in `tagged`."""
+    return tagged(look(path, form), column)
+
+
+def tagged(source: Source, column: str = "") -> list[Tagged]:
+    """Sentences and their tags.
+
+    column: upos or xpos for CoNLL-U (upos where nothing is said); for other columns the number of the one with the
+        tags, counted from 1, or the last.
+    """
+    if source.form == "lines":
+        raise TextError(f"{source.path}: sentences alone, a line each, have no tags to learn from or to compare with")
+    found = [Tagged(tokens, tags) for tokens, tags in _entries(source, column, tagged=True) if tags is not None]
+    if not found:
+        raise TextError(f"{source.path}: holds no tagged sentences")
+    return found
+
+
+SHAPES = {
+    "conll": "columns, the token first",
+    "conllu": "CoNLL-U",
+    "jsonl": "JSON lines",
+    "lines": "sentences alone, a line each",
+}
+
+
+def untagged(source: Source) -> Iterator[list[str]]:
+    """Sentences to tag, one after the other; tags that stand beside them are not looked at."""
+    return (tokens for tokens, _ in _entries(source, "", tagged=False))
+
+
+Entry = tuple[list[str], list[str] | None]
+
+
+def _entries(source: Source, column: str, *, tagged: bool) -> Iterator[Entry]:
+    path, rows = source.path, source.rows
+    if source.form == "jsonl":
+        return _jsonl(path, rows, tagged=tagged)
+    if source.form == "conllu":
+        if column and column not in UD:
+            raise TextError(f"column is {column!r}; of CoNLL-U, {' and '.join(UD)} can be learned")
+        return _columns(path, _conllu(path, rows, UD[column or "upos"]))
+    return _columns(path, _conll(path, rows, _number(column), tagged=tagged))
+
+
+def _number(column: str) -> int:
+    if not column:
+        return -1
+    if not column.isdecimal() or int(column) < 2:
+        raise TextError(
+            f"column is {column!r}; needed is the number of a column from 2 on (the first has the tokens), "
+            f"or {' or '.join(UD)} for CoNLL-U"
+        )
+    return int(column) - 1
+
+
+def _columns(path: Path, entries: Iterable[tuple[str, str | None] | None]) -> Iterator[Entry]:
+    """Sentences from tokens and tags; None ends one."""
+    tokens: list[str] = []
+    tags: list[str | None] = []
+    for entry in chain(entries, [None]):
+        if entry is not None:
+            tokens.append(entry[0])
+            tags.append(entry[1])
+        elif tokens:
+            known = [tag for tag in tags if tag is not None]
+            yield tokens, known if len(known) == len(tokens) else None
+            tokens, tags = [], []
+
+
+def _conll(path: Path, rows: Iterable[str], place: int, *, tagged: bool) -> Iterator[tuple[str, str | None] | None]:
+    width = 0
+    for number, row in enumerate(rows, start=1):
+        # A token may be a lone space-like character, so columns with tabs are cut at tabs only.
+        columns = row.rstrip("\n").split("\t") if "\t" in row else row.split()
+        if not row.strip() or columns[0] == "-DOCSTART-":
+            yield None
+            continue
+        width = width or len(columns)
+        if len(columns) != width:
+            raise TextError(f"{path}, line {number}: {len(columns)} columns, but the lines before have {width}")
+        if not tagged:
+            yield columns[0], None
+            continue
+        if width < 2 or place >= width:
+            needed = f"column {place + 1}" if place >= 0 else "a token and a tag"
+            raise TextError(f"{path}, line {number}: {width} columns; needed is {needed}: {row[:60]!r}")
+        tag = columns[place].strip()
+        if not tag:
+            raise TextError(f"{path}, line {number}: the tag is empty")
+        yield columns[0], tag
+
+
+def _conllu(path: Path, rows: Iterable[str], place: int) -> Iterator[tuple[str, str | None] | None]:
+    for number, row in enumerate(rows, start=1):
+        if not row.strip():
+            yield None
+        elif not row.startswith("#"):
+            columns = row.split("\t")
+            if len(columns) != 10:
+                raise TextError(f"{path}, line {number}: {len(columns)} columns; CoNLL-U has 10, with tabs between")
+            if set(columns[0]) <= NUMBERS:  # not a word of several tokens (3-4), not an empty node (3.1)
+                yield columns[1], columns[place]
+
+
+def _jsonl(path: Path, rows: Iterable[str], *, tagged: bool) -> Iterator[Entry]:
+    for number, row in enumerate(rows, start=1):
+        if not row.strip():
+            continue
+        entry = json_object(path, number, row)
+        tokens, tags = entry.get("tokens"), entry.get("tags")
+        if not is_tokens(tokens):
+            raise TextError(f'{path}, line {number}: needed is "tokens", a list of strings')
+        if tagged and tags is None:
+            raise TextError(f'{path}, line {number}: has no "tags", to learn from or to compare with')
+        if tags is not None and (not is_tokens(tags) or len(tags) != len(tokens)):
+            raise TextError(f'{path}, line {number}: needed is "tags", a string for each of {len(tokens)} tokens')
+        yield tokens, tags

@@ -1,0 +1,1 @@
+"""Parts of task networks: input, layer store, recurrent layers, pooling, CRF."""

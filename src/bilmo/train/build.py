@@ -1,0 +1,153 @@
+"""From a recipe and the words of a corpus to the network that is to be trained.
+
+Knows: recipes, configs, vectors files. Blind to: training.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bilmo.errors import ConfigError
+from bilmo.ids.batch import Indexer
+from bilmo.ids.chars import CharTable
+from bilmo.ids.vocab import Vocab
+from bilmo.net.bilm import BiLM, settle
+from bilmo.net.config import BiLMConfig
+from bilmo.net.softmax import Softmax
+from bilmo.store import vectors_file as vectors
+from bilmo.store.bundle import Bundle
+from bilmo.train.model import ROW_A_WORD, LanguageModel
+from bilmo.train.recipe import NetworkRecipe, TextRecipe
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A network to be made, and the names of its ids."""
+
+    config: BiLMConfig
+    vocab: Vocab
+    chars: CharTable | None
+    given: vectors.Vectors | None
+    base: Bundle | None = None
+    """The model to go on from, with a row for each word of `vocab` wherever it has rows."""
+
+    def model(self, seed: int, prior: Tensor | None = None) -> LanguageModel:
+        """A model to train; the same seed gives the same weights.
+
+        `prior` (V,): log-probabilities that a new softmax begins with; without them all words are alike.
+        """
+        torch.manual_seed(seed)
+        model = self._new()
+        if prior is not None:
+            with torch.no_grad():
+                model.softmax.bias.copy_(prior)
+        if self.given is not None:
+            self._give(model, self.given)
+        if self.base is not None:
+            model.take(self.base.weights, self.base.start)
+        return model
+
+    def parameters(self) -> int:
+        """How many such a model has, told without making it."""
+        with torch.device("meta"):
+            return sum(parameter.numel() for parameter in self._new().parameters())
+
+    def _new(self) -> LanguageModel:
+        return LanguageModel(BiLM(self.config), Softmax(len(self.vocab), self.config.width))
+
+    def _give(self, model: LanguageModel, given: vectors.Vectors) -> None:
+        """Put the given vectors in their rows; a word without one begins as an unknown word."""
+        names, values = given.table()
+        rows = values[names.ids(word.lower() if given.lower else word for word in self.vocab.words)]
+        table = model.bilm.words.table
+        assert table is not None
+        with torch.no_grad():
+            table.weight.copy_(torch.from_numpy(rows))
+            table.marks.copy_(torch.from_numpy(values[:3]))
+
+    def indexer(self) -> Indexer:
+        """Words to ids, the way the network wants them."""
+        return Bundle(self.config, {}, layout="", vocab=self.vocab, chars=self.chars).indexer()
+
+
+def shape_of(recipe: NetworkRecipe, text: TextRecipe, words: list[str], counts: NDArray[np.int64]) -> Shape:
+    """The shape for these words, which come by falling count."""
+    vocab = _vocab(text, words, counts)
+    given: vectors.Vectors | None = None
+    chars: CharTable | None = None
+    if recipe.vectors_file is not None:
+        wanted = {form for word in vocab.words for form in (word, word.lower())} | {"<unk>"}
+        given = vectors.read(recipe.vectors_file, only=wanted)
+    if "chars" in recipe.parts and (recipe.chars == "unicode" or (recipe.chars == "auto" and _han(words, counts))):
+        trained = words[3 : _frequent(counts, 1)]  # of characters in held-out text alone nothing could be learned
+        chars = CharTable.count(trained, max_characters=recipe.max_characters)
+    config = recipe.config(
+        len(vocab), characters=chars.rows if chars else None, given=given.values.shape[1] if given else None
+    )
+    return Shape(config, vocab, chars, given)
+
+
+def _frequent(counts: NDArray[np.int64], least: int) -> int:
+    """How many words, which come by falling count, are frequent enough; the marks always are."""
+    return int((counts[3:] >= least).sum()) + 3
+
+
+def _vocab(text: TextRecipe, words: list[str], counts: NDArray[np.int64]) -> Vocab:
+    """The words that are predicted."""
+    frequent = _frequent(counts, text.min_count)
+    if frequent == 3:
+        raise ConfigError(
+            f"min_count is {text.min_count}, and no word of the text occurs so often; the most frequent one occurs "
+            f"{counts.max()} times"
+        )
+    return Vocab(words[: min(frequent, text.vocab_size or frequent)])
+
+
+def _han(words: list[str], counts: NDArray[np.int64]) -> bool:
+    """Whether most words of the text are written in Chinese characters, however they were split."""
+    chinese = np.array([any("\u4e00" <= character <= "\u9fff" for character in word) for word in words], dtype=bool)
+    return bool(2 * counts[chinese].sum() > counts.sum())
+
+
+def shape_from(base: Bundle, text: TextRecipe, words: list[str], counts: NDArray[np.int64], add_words: int) -> Shape:
+    """The shape of a model that goes on with other text, `add_words` of whose new words get a place.
+
+    A model that names no rows by words (characters alone, no softmax) takes its vocabulary from the text.
+    """
+    if base.start is None:  # what its sentences start from when it embeds
+        base = replace(base, start=settle(base.network(), base.indexer().batch([[]])))
+    if base.vocab is None or not (base.has_softmax or base.config.words.table):
+        return Shape(base.config, _vocab(text, words, counts), base.chars, None, base)
+    known = base.vocab
+    frequent = words[: _frequent(counts, text.min_count)]
+    vocab = Vocab((*known.words, *[word for word in frequent if word not in known][:add_words]))
+    more = len(vocab) - len(known)
+    weights = {
+        name: _with_rows(value, _unknown(base, name, known.unknown), more) if name in ROW_A_WORD else value
+        for name, value in base.weights.items()
+    }
+    if more and base.has_softmax:  # the new words together begin as likely as an unknown one was
+        weights["softmax.bias"][-more:] -= math.log(more)
+    config = base.config
+    if config.words.table:
+        config = replace(config, words=replace(config.words, table=replace(config.words.table, rows=len(vocab))))
+    return Shape(config, vocab, base.chars, None, replace(base, config=config, weights=weights, vocab=vocab))
+
+
+def _unknown(base: Bundle, name: str, id: int) -> Tensor:
+    """The row of the unknown word; a table of given vectors keeps what it has learned of it elsewhere."""
+    table = base.config.words.table
+    if name == "words.table.weight" and table and table.given:
+        name = "words.table.marks"
+    return base.weights[name][id]
+
+
+def _with_rows(value: Tensor, row: Tensor, more: int) -> Tensor:
+    """More rows at the end, which begin as copies of one."""
+    return torch.cat([value, row.expand(more, *row.shape)])
