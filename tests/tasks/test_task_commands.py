@@ -6,14 +6,12 @@ import json
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from functools import partial
 
 import pytest
 
 from bilmo.tasks.data import columns, spans
+from program import started
 
 from task_data import sentences, texts
 
@@ -349,11 +347,7 @@ def test_mistakes_of_the_other_commands(run, classifier, another, model, tmp_pat
 def test_ctrl_c_keeps_the_best_so_far_and_the_run_can_go_on(run, model, tmp_path):
     train, out = write_texts(tmp_path / "a.tsv", 400), tmp_path / "out"
     arguments = ["fit", "classify", model, "--train", train, "-o", out, "--patience", 10_000, "--epochs"]
-    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    command = [sys.executable, "-m", "bilmo", *map(str, arguments), "9999"]
-    with subprocess.Popen(
-        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=heed
-    ) as process:
+    with started(tmp_path, *arguments, 9999) as process:
         for _ in range(1200):
             if (out / "config.json").exists() or process.poll() is not None:
                 break
