@@ -466,7 +466,7 @@ def test_a_folder_that_may_not_be_written_is_named(run, model, text, out):
         (("{out}", "-o", "{out}/v.h5"), "out: the folder holds no files"),
         (
             ("{text}", "-o", "{out}/v.h5", "--mix", "best"),
-            "--mix is 'best'; known are all, mean, top, concat, or numbers",
+            "--mix is 'best'; accepted: all, mean, top, concat, or numbers",
         ),
         (("{text}", "-o", "{out}/v.h5", "--mix", ""), "--mix is ''"),
         (("{text}", "-o", "{out}/v.h5", "--mix", "0,9"), "layers are numbered 0 (the word) to 2"),
@@ -486,8 +486,8 @@ def test_what_cannot_be_embedded_is_named_and_nothing_is_left(run, ready, text, 
     ("content", "says"),
     [
         (b"fine\nna\xefve\n", "text, line 2: byte 3 (0xef) is not UTF-8"),
-        (gzip.compress(b"some words\n" * 100)[:-9], "text: unpacking broke off after line"),
-        (gzip.compress(b"some words\n" * 100)[:12] + b"x" * 30, "text: unpacking broke off"),
+        (gzip.compress(b"some words\n" * 100)[:-9], "text: decompression failed after line"),
+        (gzip.compress(b"some words\n" * 100)[:12] + b"x" * 30, "text: decompression failed"),
     ],
     ids=["not UTF-8", "cut short", "damaged"],
 )
@@ -588,8 +588,8 @@ def test_a_run_that_is_stopped_leaves_no_file_that_looks_whole(start, ready, out
     _, error = interrupted.communicate(timeout=60)
     assert interrupted.returncode == 130
     assert error == (
-        "note: standard input cannot be read again, so nothing is kept to go on from\n"
-        "bilmo: interrupted; nothing half-written was left behind\n"
+        "note: standard input cannot be read twice, so this run cannot be resumed\n"
+        "bilmo: interrupted; no incomplete output was left behind\n"
     )
     assert list(out.iterdir()) == []
     killed.communicate(timeout=60)

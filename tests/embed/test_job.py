@@ -198,7 +198,7 @@ def test_ctrl_c_keeps_finished_parts_and_says_so(forks, model, text, out):
     subprocess.run(["kill", "-INT", str(process)], check=True)
     stopped = forks.end()
     assert stopped.code == 130
-    assert "note: finished parts are kept; the same command goes on from there" in stopped.err
+    assert "note: finished parts are kept; the same command resumes the run" in stopped.err
     number = len(parts(out))
     assert number > 0
     assert f"note: {number:,} parts" in forks.run(*command, PART_TOKENS=30).err
