@@ -175,7 +175,7 @@ def test_killed_anywhere_and_started_again_it_gives_the_same_and_keeps_what_was_
         last = forks.run(*command, PART_TOKENS=60)
         assert last.code == 0
         assert last.computed == LINES - done[-1]
-        assert (f"note: {number} parts ({done[-1]} of {LINES} sentences) were done already" in last.err) == (number > 0)
+        assert (f"note: resumed; {done[-1]} of {LINES} sentences are already done" in last.err) == (number > 0)
     assert_same(read(out), expected)
     left = {path.name for path in out.parent.iterdir()} - ({folder_of(out).name} if late else set())
     assert left == {out.name}

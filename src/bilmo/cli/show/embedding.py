@@ -52,11 +52,8 @@ def embedding(events: Iterable[Event], output: Path, split: str) -> None:
                     if event.bytes is not None and event.bytes >= LARGE:
                         print(f"note: the size of {output} will be about {readable(event.bytes)}", file=sys.stderr)
                     if event.done_parts:
-                        print(
-                            f"note: resumed; {event.done_parts:,} parts ({event.done_sentences:,} of "
-                            f"{event.sentences:,} sentences) are already done",
-                            file=sys.stderr,
-                        )
+                        done = f"{event.done_sentences:,} of {event.sentences:,} sentences"
+                        print(f"note: resumed; {done} are already done", file=sys.stderr)
                 elif isinstance(event, Step):
                     tokens += event.tokens
                     rate = f"{tokens / max(1e-9, time.monotonic() - started):,.0f} tokens/s"
