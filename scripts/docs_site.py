@@ -48,9 +48,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the result tables."""
     for path in sorted(RESULTS.glob("*.md")):
         text = path.read_text(encoding="utf-8")
-        files.append(
-            File.generated(config, f"results/{path.name}", content=text, inclusion=InclusionLevel.NOT_IN_NAV)
-        )
+        files.append(File.generated(config, f"results/{path.name}", content=text, inclusion=InclusionLevel.NOT_IN_NAV))
     return files
 
 
