@@ -157,10 +157,9 @@ def _identity(elmo: Embedder, digest: str, wish: Wish) -> dict[str, str]:
 def _fingerprint(bundle: Bundle) -> str:
     """Of everything that a vector depends on, a learned start included."""
     digest = hashlib.sha256(bundle.identity().encode("ascii"))
-    for stack in (bundle.start or {}).values():
-        for layer in stack:
-            for value in layer:
-                digest.update(value.contiguous().numpy().data)
+    if bundle.start is not None:
+        for value in bundle.start.named().values():
+            digest.update(value.contiguous().numpy().data)
     return digest.hexdigest()[:32]
 
 

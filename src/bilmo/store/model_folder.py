@@ -22,15 +22,14 @@ from torch import Tensor
 from bilmo.errors import BilmoError, ConfigError, DamagedFile, OutputError, VocabError, WeightsError
 from bilmo.ids.chars import CharTable
 from bilmo.ids.vocab import Vocab
-from bilmo.net.bilm import State
 from bilmo.net.config import STRICT, BiLMConfig, Direction
+from bilmo.net.state import State
 from bilmo.store.atomic import new_folder, sync, umask
 from bilmo.store.bundle import Bundle, Shape, compare, shapes_of
 from bilmo.store.card import card_of
 from bilmo.text.files import lines
 
 CONFIG, WEIGHTS, VOCAB, CHARS, CARD = "config.json", "model.safetensors", "vocab.txt", "chars.txt", "README.md"
-STATES = ("h", "c")
 DType = Literal["float32", "float16"]
 FORMAT = 2
 MOMENT = 0.1
@@ -170,7 +169,9 @@ def _read(folder: Path, config: FolderConfig) -> Bundle:
     for rows in (network.words.table and network.words.table.rows, softmax is not None and len(softmax)):
         if rows:
             same_length(folder / VOCAB, len(vocab) if vocab else None, rows)
-    start = _start_state({name: weights.pop(name) for name in list(weights) if name.startswith("start.")}, network)
+    start = {
+        name.removeprefix("start."): weights.pop(name)[None] for name in list(weights) if name.startswith("start.")
+    }
     card = folder / CARD
     return Bundle(
         config=network,
@@ -178,7 +179,7 @@ def _read(folder: Path, config: FolderConfig) -> Bundle:
         layout="bilmo folder",
         vocab=vocab,
         chars=chars,
-        start=start,
+        start=State.from_named(start) if start else None,
         card=card.read_text(encoding="utf-8", errors="replace") if card.exists() else "",
     )
 
@@ -206,14 +207,7 @@ def _read_tensors(path: Path, config: FolderConfig) -> dict[str, Tensor]:
 
 
 def _start_tensors(start: State | None) -> dict[str, Tensor]:
-    if start is None:
-        return {}
-    return {
-        f"start.{direction}.{number}.{STATES[k]}": value[0].contiguous()
-        for direction, stack in start.items()
-        for number, layer in enumerate(stack)
-        for k, value in enumerate(layer)
-    }
+    return {f"start.{name}": value[0].contiguous() for name, value in start.named().items()} if start else {}
 
 
 def _start_shapes(config: BiLMConfig) -> dict[str, Shape]:
@@ -224,16 +218,6 @@ def _start_shapes(config: BiLMConfig) -> dict[str, Shape]:
         for number in range(config.layers)
         for kind, width in widths.items()
     }
-
-
-def _start_state(tensors: dict[str, Tensor], config: BiLMConfig) -> State | None:
-    if not tensors:
-        return None
-    state: State = {direction: [() for _ in range(config.layers)] for direction in config.directions}
-    for name in _start_shapes(config):
-        _, direction, number, _ = name.split(".")
-        state[direction][int(number)] += (tensors[name][None],)  # type: ignore[index]
-    return state
 
 
 def sha256_of(path: Path) -> str:
