@@ -23,6 +23,7 @@ from bilmo.ids.chars import CharTable
 from bilmo.ids.vocab import Vocab
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
 from bilmo.net.state import State
+from bilmo.store import atomic
 from bilmo.store import model_folder as own
 from bilmo.store.bundle import Bundle
 
@@ -34,7 +35,7 @@ from strategies import ENTRIES, VOCABULARY, configs, random_bilm, seeds
 @pytest.fixture(autouse=True)
 def no_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for a run that might be at work in a damaged folder."""
-    monkeypatch.setattr(own, "MOMENT", 0.0)
+    monkeypatch.setattr(atomic, "PUBLISH_SECONDS", 0.0)
 
 
 @pytest.fixture(scope="module")

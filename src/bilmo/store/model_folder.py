@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,7 +22,7 @@ from bilmo.ids.chars import CharTable
 from bilmo.ids.vocab import Vocab
 from bilmo.net.config import STRICT, BiLMConfig, Direction
 from bilmo.net.state import State
-from bilmo.store.atomic import new_folder, sync, umask
+from bilmo.store.atomic import new_files, new_folder, read_published, umask
 from bilmo.store.bundle import Bundle, Shape, compare, shapes_of
 from bilmo.store.card import card_of
 from bilmo.text.files import lines
@@ -32,8 +30,6 @@ from bilmo.text.files import lines
 CONFIG, WEIGHTS, VOCAB, CHARS, CARD = "config.json", "model.safetensors", "vocab.txt", "chars.txt", "README.md"
 DType = Literal["float32", "float16"]
 FORMAT = 2
-MOMENT = 0.1
-"""Seconds that a run may take from putting new weights into their place until the new config.json is there too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,27 +55,9 @@ def write(bundle: Bundle, folder: Path, dtype: DType = "float32") -> None:
 
 
 def publish(bundle: Bundle, folder: Path) -> None:
-    """Save a model into a folder that exists, in place of the one it may hold.
-
-    Each file is replaced whole; config.json, which names the weights by their hash, comes last.
-    """
-    with tempfile.TemporaryDirectory(prefix=".", suffix=".partial", dir=folder) as name:
-        _fill(bundle, Path(name), folder)
-        for file in Path(name).iterdir():
-            sync(file)
-        try:
-            _replace(folder, Path(name))
-        except KeyboardInterrupt:  # or weights and config would be of two models
-            _replace(folder, Path(name))
-            raise
-        sync(folder)
-
-
-def _replace(folder: Path, partial: Path) -> None:
-    """Move what was written into its place, nothing between: whoever reads meanwhile can tell by config.json."""
-    for file in (VOCAB, CHARS, CARD, WEIGHTS, CONFIG):
-        if (partial / file).exists():
-            (partial / file).replace(folder / file)
+    """Save a model into a folder that exists, in place of the one it may hold; `read` sees the old or the new one."""
+    with new_files(folder) as partial:
+        _fill(bundle, partial, folder)
 
 
 def _fill(bundle: Bundle, partial: Path, folder: Path, dtype: DType = "float32") -> None:
@@ -107,16 +85,7 @@ def _fill(bundle: Bundle, partial: Path, folder: Path, dtype: DType = "float32")
 
 def read(folder: Path) -> Bundle:
     """Load a model, every part checked against the others before memory is given to it."""
-    config = read_config(folder)
-    while True:
-        try:
-            return _read(folder, config)
-        except DamagedFile:
-            time.sleep(MOMENT)
-            was, config = config, read_config(folder)
-            if config == was:
-                raise
-            # A run has put a better model there while this one was read.
+    return read_published(lambda: read_config(folder), lambda config: _read(folder, config))
 
 
 OLD_DIRECTIONS: dict[object, Direction] = {"ahead": "forward", "behind": "backward"}
