@@ -463,8 +463,11 @@ def test_a_folder_that_may_not_be_written_is_named(run, model, text, out):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("{text}", "-o", "{out}/v.txt"), "v.txt: the name of a file of vectors ends in one of .h5, .hdf5, .parquet"),
-        (("{text}", "-o", "{out}"), "out: the name of a file of vectors ends in one of"),
+        (
+            ("{text}", "-o", "{out}/v.txt"),
+            "v.txt: the ending of the name decides the format; accepted: .h5, .hdf5, .parquet",
+        ),
+        (("{text}", "-o", "{out}"), "out: the ending of the name decides the format"),
         (("{out}/nowhere.txt", "-o", "{out}/v.h5"), "nowhere.txt: there is no such file"),
         (("{out}", "-o", "{out}/v.h5"), "out: the folder holds no files"),
         (

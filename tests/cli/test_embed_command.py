@@ -191,7 +191,7 @@ def test_the_size_of_a_large_file_is_told_beforehand(bank, here, monkeypatch):
     ("arguments", "says"),
     [
         (("--split", "klingon"), "split is 'klingon'; accepted: auto, spaces, en, west, zh"),
-        (("--compress",), "v.jsonl: only .h5, .hdf5, .npz are packed by --compress"),
+        (("--compress",), "v.jsonl: --compress is for .h5, .hdf5, .npz only"),
         (("--mix", "0,7"), "layers are numbered"),
     ],
 )

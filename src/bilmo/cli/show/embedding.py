@@ -19,7 +19,7 @@ from bilmo.cli.show.tables import bar
 
 if TYPE_CHECKING:
     from bilmo.embed.job import Event
-    from bilmo.embed.output.table import Form, Row
+    from bilmo.embed.output.table import EmbeddedText, VectorSpec
 
 LARGE = 100_000_000
 """Size in bytes from which on the size of the output is announced."""
@@ -29,7 +29,7 @@ NUMBERS = 6
 
 def embedding(events: Iterable[Event], output: Path, split: str) -> None:
     """Show a run while it goes on (sentences, tokens per second, time left), and its result."""
-    from bilmo.embed.job import Begun, Finished, Step, readable
+    from bilmo.embed.job import Finished, Started, Step, readable
     from bilmo.embed.output.parts import folder_of
 
     columns = (
@@ -46,7 +46,7 @@ def embedding(events: Iterable[Event], output: Path, split: str) -> None:
         task = shown.add_task("embedding", total=None, speed="")
         try:
             for event in events:
-                if isinstance(event, Begun):
+                if isinstance(event, Started):
                     piped = event.sentences is None
                     shown.update(task, total=event.sentences, completed=event.done_sentences)
                     if event.bytes is not None and event.bytes >= LARGE:
@@ -70,27 +70,27 @@ def embedding(events: Iterable[Event], output: Path, split: str) -> None:
             raise
 
 
-def json_lines(rows: Iterable[Row], form: Form) -> None:
+def json_lines(rows: Iterable[EmbeddedText], spec: VectorSpec) -> None:
     """Write one line per text, as in a .jsonl file."""
     from bilmo.embed.output.jsonl import line
 
     for row in rows:
-        sys.stdout.buffer.write(line(row, form) + b"\n")  # bytes, because a terminal's encoding is not always UTF-8
+        sys.stdout.buffer.write(line(row, spec) + b"\n")  # bytes, because a terminal's encoding is not always UTF-8
         sys.stdout.buffer.flush()
 
 
-def tables(rows: Iterable[Row], form: Form) -> None:
+def tables(rows: Iterable[EmbeddedText], spec: VectorSpec) -> None:
     """Print tokens and the first numbers of their vectors."""
     console = Console(highlight=False, markup=False)
-    layers = range(form.layers or 1)
+    layers = range(spec.layers or 1)
     for row in rows:
         table = Table(box=None, show_header=False, pad_edge=False)
-        names = [" ".join(row.tokens)] if form.pooled else row.tokens
-        values = row.vectors.reshape(len(layers), len(names), form.width)
+        names = [" ".join(row.tokens)] if spec.pooled else row.tokens
+        values = row.vectors.reshape(len(layers), len(names), spec.width)
         for number, name in enumerate(names):
             for layer in layers:
                 shown = [f"{value:8.4f}" for value in values[layer, number, :NUMBERS]]
-                label = [] if form.layers is None else [str(layer)]
-                table.add_row(name if layer == 0 else "", *label, *shown, "..." if form.width > NUMBERS else "")
+                label = [] if spec.layers is None else [str(layer)]
+                table.add_row(name if layer == 0 else "", *label, *shown, "..." if spec.width > NUMBERS else "")
         console.print(table)
         console.print()
