@@ -595,7 +595,7 @@ def test_a_run_that_is_stopped_leaves_no_file_that_looks_whole(start, ready, out
     assert interrupted.returncode == 130
     assert error == (
         "note: standard input cannot be read twice, so this run cannot be resumed\n"
-        "bilmo: interrupted; no incomplete output was left behind\n"
+        "bilmo: interrupted; no incomplete files are left\n"
     )
     assert list(out.iterdir()) == []
     killed.communicate(timeout=60)

@@ -650,7 +650,7 @@ CANNOT = {
     "it joins characters and a word table": replace(PLAIN, words=WordsConfig(chars=CHARS, table=TABLE)),
     "its highway layers follow the projection": replace(PLAIN, words=WordsConfig(chars=CHARS, highways=1)),
     "it uses given word vectors": replace(PLAIN, words=WordsConfig(table=replace(TABLE, given=True), project=False)),
-    "it looks words up in lower case": replace(
+    "it changes words to lower case": replace(
         PLAIN, words=WordsConfig(table=replace(TABLE, lower=True), project=False)
     ),
     "its word table is projected": replace(PLAIN, words=WordsConfig(table=TABLE)),

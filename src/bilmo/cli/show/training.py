@@ -25,7 +25,7 @@ MANY_UNKNOWN = 0.1
 
 
 def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
-    """Show a training run while it goes on, and its result. `more_words`: options that enlarge the vocabulary."""
+    """Show the progress of a training run and its result. `more_words`: options that enlarge the vocabulary."""
     from bilmo.store.run_folder import CHECKPOINT, RUN
     from bilmo.train.events import Finished, Look, Prepared, Step
 

@@ -1,0 +1,179 @@
+"""Code, help and docs are plain English: a short list of words and word orders that do not come back."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+UNITS = "batch|character|class|direction|epoch|file|layer|line|minute|row|second|sentence|step|text|token|weight|word"
+INSTEAD = {
+    r"ahead|behind": "forward, backward",
+    r"looks?(?! (up|like|similar))|looked (at|for)|looking (at|for|into)": "evaluate, evaluation; check; search",
+    r"go(es|ing|ne)? on( with| from)?": "resume, continue",
+    r"told": "report, say, give",
+    r"known are|needed is|needed are|read are|accepted are|accepted is": "accepted: ...; needs ...",
+    r"(?<!there )(is|are|was|were) no(?= (?!longer\b|more than\b|better\b|other\b)\w)": "is not a ...",
+    r"so many|so (long|much|often)(?! as\b)": "the number of ...; for ... minutes",
+    r"begun": "started",
+    rf"(an?|one) \w+ an? ({UNITS})": "one ... per ...",
+    rf"(bytes|digits|numbers|sentences|steps|texts|tokens|words) an? ({UNITS})": "... per ...",
+}
+"""What is avoided, as a regular expression, and what to write instead."""
+PATTERNS = {re.compile(rf"(?<![a-z])({words})(?![a-z])", re.IGNORECASE): better for words, better in INSTEAD.items()}
+CHECKED = [
+    *sorted(ROOT.glob("src/**/*.py")),
+    *sorted(ROOT.glob("src/**/*.toml")),
+    *sorted(ROOT.glob("src/**/*.md")),
+    *sorted(ROOT.glob("docs/**/*.md")),
+    *sorted(ROOT.glob("examples/*.py")),
+    *sorted(ROOT.glob("scripts/*.py")),
+    *sorted(ROOT.glob("*.md")),
+]
+NOT_YET = {  # files that are being rewritten; then empty
+    "docs/decisions/formats.md",
+    "docs/guides/old-models.md",
+    "docs/guides/speed.md",
+    "docs/guides/tasks.md",
+    "docs/troubleshooting.md",
+    "examples/demo.py",
+    "scripts/make_model.py",
+    "src/bilmo/cli/compare.py",
+    "src/bilmo/cli/fit.py",
+    "src/bilmo/cli/models.py",
+    "src/bilmo/cli/predict.py",
+    "src/bilmo/cli/show/learning.py",
+    "src/bilmo/cli/show/training.py",
+    "src/bilmo/embed/context.py",
+    "src/bilmo/embed/embedder.py",
+    "src/bilmo/embed/inputs.py",
+    "src/bilmo/embed/load.py",
+    "src/bilmo/embed/output/table.py",
+    "src/bilmo/embed/perplexity.py",
+    "src/bilmo/embed/texts.py",
+    "src/bilmo/embed/word_cache_file.py",
+    "src/bilmo/ids/batch.py",
+    "src/bilmo/ids/chars.py",
+    "src/bilmo/ids/windows.py",
+    "src/bilmo/models/en/README.md",
+    "src/bilmo/models/zh/README.md",
+    "src/bilmo/net/__init__.py",
+    "src/bilmo/net/cells.py",
+    "src/bilmo/net/config.py",
+    "src/bilmo/net/kernels/convolve.py",
+    "src/bilmo/net/kernels/packed.py",
+    "src/bilmo/net/kernels/recurrence.py",
+    "src/bilmo/net/kernels/threads.py",
+    "src/bilmo/net/mix.py",
+    "src/bilmo/net/words.py",
+    "src/bilmo/store/atomic.py",
+    "src/bilmo/store/bundle.py",
+    "src/bilmo/store/card.py",
+    "src/bilmo/store/model_folder.py",
+    "src/bilmo/store/run.py",
+    "src/bilmo/store/run_folder.py",
+    "src/bilmo/store/vectors_file.py",
+    "src/bilmo/tasks/core/compare.py",
+    "src/bilmo/tasks/core/estimator.py",
+    "src/bilmo/tasks/core/examples.py",
+    "src/bilmo/tasks/core/folder.py",
+    "src/bilmo/tasks/core/loop.py",
+    "src/bilmo/tasks/core/measure.py",
+    "src/bilmo/tasks/core/settings.py",
+    "src/bilmo/tasks/core/splitting.py",
+    "src/bilmo/tasks/data/columns.py",
+    "src/bilmo/tasks/data/labelled.py",
+    "src/bilmo/tasks/data/spans.py",
+    "src/bilmo/tasks/network/crf.py",
+    "src/bilmo/tasks/network/heads.py",
+    "src/bilmo/tasks/network/layer_store.py",
+    "src/bilmo/tasks/network/words.py",
+    "src/bilmo/train/build.py",
+    "src/bilmo/train/card.py",
+    "src/bilmo/train/checkpoint.py",
+    "src/bilmo/train/corpus.py",
+    "src/bilmo/train/curve.py",
+    "src/bilmo/train/evaluate.py",
+    "src/bilmo/train/events.py",
+    "src/bilmo/train/loop.py",
+    "src/bilmo/train/loss.py",
+    "src/bilmo/train/model.py",
+    "src/bilmo/train/optimizer.py",
+    "src/bilmo/train/prior.py",
+    "src/bilmo/train/recipe.py",
+    "src/bilmo/train/recipes/finetune.toml",
+    "src/bilmo/train/recipes/tiny.toml",
+    "src/bilmo/train/run.py",
+    "src/bilmo/train/tensorboard.py",
+}
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def unwanted(text: str) -> list[str]:
+    """The words that are avoided, with their line and what to write instead."""
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        for pattern, better in PATTERNS.items():
+            found += [f"{number}: {match[0]!r}; write {better}" for match in pattern.finditer(line)]
+    return found
+
+
+@pytest.mark.parametrize("path", [path for path in CHECKED if named(path) not in NOT_YET], ids=named)
+def test_plain_english(path):
+    assert unwanted(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the layer ahead",
+        "bits_behind",
+        "after 5 looks",
+        "class Look:",
+        "labels are not looked at",
+        "cannot be gone on with",
+        "goes on from there",
+        "is told how",
+        "told_or_detected(lines)",
+        "known are a, b",
+        "needed is (4,)",
+        "this is no model",
+        "at most so many",
+        "train for so long.",
+        "was begun",
+        "Begun(1)",
+        "a vector a word",
+        "one thread a direction",
+        "1,000 tokens a second",
+    ],
+)
+def test_what_is_avoided_is_found(text):
+    assert unwanted(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "there is no such file",
+        "is no longer used",
+        "look up a word",
+        "ids are looked up",
+        "bookends",
+        "as long as it runs",
+        "so long as it runs",
+        "a word and a token",
+        "gives a word a vector",
+        "storytelling",
+    ],
+)
+def test_good_english_passes(text):
+    assert unwanted(text) == []
+
+
+def test_enough_is_checked():
+    assert len(CHECKED) > 150
