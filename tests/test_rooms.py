@@ -41,7 +41,7 @@ SHARED = {"net": {"config"}, "cli": {"options"}}
 """Files beside the folders of a room that every folder in it may import."""
 WHOLE_PACKAGE = "bilmo"
 """What `import bilmo` means: its names come from the upper rooms, so no room may use it."""
-LONGEST, MOST_FILES = 400, 15
+LONGEST, MOST_FILES = 400, 16
 """Lines in a file; files in a folder."""
 NOT_YET = {  # until the new tasks/ and train/ are merged; then empty
     "tasks/core/examples.py",
