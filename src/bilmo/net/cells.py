@@ -60,8 +60,9 @@ class Cell(nn.Module):
         u: Tensor = self.recur
         b: Tensor = self.used_bias()
         p: Tensor | None = self.project
-        if torch.is_autocast_enabled(x.device.type):  # autocast does not reach into functions of our own
-            dtype = torch.get_autocast_dtype(x.device.type)
+        kind = x.device.type
+        if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
+            dtype = torch.get_autocast_dtype(kind)  # autocast does not reach into functions of our own
             x, state = x.to(dtype), tuple(part.to(dtype) for part in state)
             w, u, b, p = w.to(dtype), u.to(dtype), b.to(dtype), None if p is None else p.to(dtype)
         if self.config.kind != "lstm":
