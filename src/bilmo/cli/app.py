@@ -81,6 +81,8 @@ def main() -> None:
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
+    for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):  # net/kernels/packed.py says why
+        os.environ.setdefault(name, "32")
     try:
         app()
     except (BilmoError, OSError) as error:

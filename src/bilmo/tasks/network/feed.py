@@ -74,9 +74,9 @@ class Feed:
 
     def _words(self, texts: Sequence[Text], shape: tuple[int, ...]) -> tuple[Words, Tensor]:
         assert self.indexer is not None
-        keys, (forward, _, _) = self.indexer.places([[token for s in text for token in s] for text in texts])
+        keys, found = self.indexer.places([[token for s in text for token in s] for text in texts])
         places = np.zeros(shape, dtype=np.int64)
-        places[:, : forward.shape[1] - 2] = forward[:, 1:-1]  # without the boundaries
+        places[:, : found.forward.shape[1] - 2] = found.forward[:, 1:-1]  # without the boundaries
         return self.indexer.words(keys), torch.from_numpy(places)
 
     def _layers(self, store: LayerStore, texts: Sequence[Text], shape: tuple[int, ...]) -> Tensor:
