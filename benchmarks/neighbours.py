@@ -51,7 +51,7 @@ def main(name: str) -> None:
     vocab = elmo.bundle.vocab
     assert vocab is not None
     words = [word for word in vocab.words if word in places and word.isalpha()][:WORDS]
-    alone, rows = uses.alone(elmo, words).values, elmo.bundle.weights["softmax.weight"][vocab.ids(words)].float()
+    alone, rows = uses.context_free(elmo, words).values, elmo.bundle.weights["softmax.weight"][vocab.ids(words)].float()
     predicted = centred(rows.numpy())
     ways = {
         "read, centred": centred(alone),
@@ -74,7 +74,7 @@ def main(name: str) -> None:
     heading = (
         f"# Neighbours\n\n{date.today()}, made by `python benchmarks/neighbours.py {name}`. Share of GloVe's {NEAR} "
         f"nearest words that are among the model's, over every fourth of {len(words):,} words. `bilmo similar` uses "
-        f"{uses.READ} read, whitened; predicted, centred.\n\n"
+        f"{uses.LAYER_0_SHARE} read, whitened; predicted, centred.\n\n"
     )
     (HERE / "results" / "neighbours.md").write_text(heading + "\n".join(table) + "\n", encoding="utf-8")
 
