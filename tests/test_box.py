@@ -15,7 +15,7 @@ from bilmo import models
 from bilmo.sense import neighbours, uses
 from bilmo.store.card import told
 from bilmo.train import recipe as recipes
-from small_runs import program, started
+from program import program, started
 
 ROOT = Path(__file__).parents[1]
 MOST = {"en": 30e6, "zh": 10e6}

@@ -13,8 +13,6 @@ Knows: Task, safetensors. Blind to: data, the command line.
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -32,7 +30,7 @@ from bilmo.errors import ConfigError, DamagedFile, NotAModel, OutputError, Weigh
 from bilmo.ids.vocab import Vocab
 from bilmo.net.config import STRICT, BiLMConfig
 from bilmo.store import model_folder as folders
-from bilmo.store.atomic import new_folder
+from bilmo.store.atomic import new_files, new_folder
 from bilmo.store.model_folder import naming, read_json, same_length, sha256_of
 from bilmo.tasks.classify.classifier import Classifier
 from bilmo.tasks.core.estimator import Task
@@ -108,17 +106,8 @@ def publish(task: Task, folder: Path, *, model: str = "", written: dict[str, str
 
     written: what the call before returned, {} at first. Given word vectors, which never change, are written once.
     """
-    try:
-        with tempfile.TemporaryDirectory(prefix=".", suffix=".partial", dir=folder) as name:
-            hashes = _fill(task, Path(name), model, written)
-            if (Path(name) / BILM).exists():
-                shutil.rmtree(folder / BILM, ignore_errors=True)
-            for file in (BILM, WORDS, VECTORS, PICTURE, CARD, WEIGHTS, CONFIG):
-                if (Path(name) / file).exists():
-                    (Path(name) / file).replace(folder / file)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be written ({error.strerror or error})") from None
-    return hashes
+    with new_files(folder) as partial:
+        return _fill(task, partial, model, written)
 
 
 def _fill(task: Task, partial: Path, model: str, written: dict[str, str]) -> dict[str, str]:
