@@ -106,7 +106,7 @@ class KneserNey:
             seen = known & (order.keys[place] == key)
             p = p + np.where(seen, order.p[place], 0.0)
             ends = np.where(seen, place, -1)
-        return np.log(p[first:])
+        return np.asarray(np.log(p[first:]))
 
 
 def _discounts(count: Ints) -> NDArray[np.float64]:

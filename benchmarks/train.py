@@ -107,7 +107,11 @@ def work(name: str, corpus_folder: str, folder: str, out: str) -> None:
     network = shape_of(recipe.network, recipe.text, corpus.words, corpus.counts)
     loop = Loop(recipe.train, network, corpus, WordArrays(corpus.words, network.indexer()), Path(folder))
     text = loop.text(0)
-    found = timed(lambda number: loop.step(text[number], 0.0) and None, STEPS, WARM_UP)
+
+    def step(number: int) -> None:
+        loop.step(text[number], 0.0)
+
+    found = timed(step, STEPS, WARM_UP)
     Path(out).write_text(json.dumps(found), encoding="utf-8")
 
 
