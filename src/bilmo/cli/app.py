@@ -49,10 +49,10 @@ app.command()(train.train)
 app.command()(finetune.finetune)
 app.command()(evaluate.evaluate)
 app.command()(similar.similar)
-app.command()(fit.fit)
+app.add_typer(fit.app, name="fit")
 app.command()(predict.predict)
 app.command()(score.score)
-app.command()(compare.compare)
+app.add_typer(compare.app, name="compare")
 
 
 def _version(wanted: bool) -> None:
