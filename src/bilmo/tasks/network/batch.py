@@ -75,10 +75,10 @@ class Batcher:
         sentences = [sentence for text in texts for sentence in text]
         words = word_rows = layers = batch = positions = None
         if self.indexer:
-            keys, (forward, _, _) = self.indexer.places(rows)
+            indexed = self.indexer.batch(rows)
             numbers = np.zeros(mask.shape, dtype=np.int64)
-            numbers[:, : forward.shape[1] - 2] = forward[:, 1:-1]  # without the boundaries
-            words, word_rows = self.indexer.words(keys), torch.from_numpy(numbers)
+            numbers[:, : indexed.forward.shape[1] - 2] = indexed.forward[:, 1:-1]  # without the boundaries
+            words, word_rows = indexed.words, torch.from_numpy(numbers)
         if self.store:
             # The tokens under the mask, read row by row, are those of all sentences in order.
             values = np.zeros((*mask.shape, *self.store.shape), dtype=np.float16)  # (B, T, L+1, W)
