@@ -1,24 +1,35 @@
-# Every target sets itself up in .venv; nothing is needed but Python 3.11 or newer and pip.
+# Every target sets itself up in .venv; it needs only Python 3.11 or newer and pip.
 PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml constraints.txt
+PIP := $(BIN)/python -m pip install --quiet -c constraints.txt
 
-.PHONY: help demo test check bench docs clean
+.PHONY: help demo test check format docs dist bench clean
 
 help:
-	@echo "make demo   see what bilmo does, in a minute"
-	@echo "make test   format, lint, types and all tests"
-	@echo "make check  the same without the tests (seconds)"
-	@echo "make docs   run every command and example of README and docs"
-	@echo "make bench  speed against peers; tables go to benchmarks/results"
-	@echo "make clean  remove .venv and caches"
+	@echo "make demo    show what bilmo does, in a minute"
+	@echo "make test    format check, lint, types and all tests"
+	@echo "make check   the same without the tests (seconds)"
+	@echo "make format  format the code and apply safe fixes"
+	@echo "make docs    build the documentation site and check its links; opens as site/index.html"
+	@echo "make dist    build and check the wheel and the source archive"
+	@echo "make bench   compare the speed with other systems; tables go to benchmarks/results"
+	@echo "make clean   remove .venv, caches and build results"
 
-# The stamp is newer than what it was made from, or the environment is made again.
+# The stamps are newer than the files they depend on, or the environment is made again.
 .venv/ready: $(SOURCES)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt --group dev -e ".[all]"
+	$(PIP) torch
+	$(PIP) --group dev -e ".[all]"
+	@touch $@
+
+.venv/docs: .venv/ready
+	$(PIP) --group docs
+	@touch $@
+
+.venv/release: .venv/ready
+	$(PIP) --group release
 	@touch $@
 
 demo: .venv/ready
@@ -29,14 +40,25 @@ check: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+format: .venv/ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
 test: check
 	$(BIN)/python -m pytest -n 2
 
-docs: .venv/ready
-	$(BIN)/python -m pytest tests/test_docs.py -v
+docs: .venv/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python scripts/check_site.py site
+
+dist: .venv/release
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python scripts/check_dist.py dist
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/run.py
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site

@@ -20,10 +20,12 @@ from datetime import date
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from bilmo.embed.embedder import Embedder
 from bilmo.embed.perplexity import score
-from bilmo.net.bilm import State, settle, spread
+from bilmo.net.bilm import settle
+from bilmo.net.state import State
 from bilmo.store import model_folder as folders
 from bilmo.store.bundle import Bundle
 from bilmo.train import recipe as recipes
@@ -47,20 +49,15 @@ def sentences(corpus: Corpus, side: Side) -> Iterator[list[str]]:
 
 @torch.no_grad()
 def mean_end(bundle: Bundle, text: list[list[str]], start: State) -> State:
-    """The mean over sentences of the state that each one leaves backward."""
+    """The mean over sentences of the state after each one."""
     network, indexer = bundle.network(), bundle.indexer()
-    total: State | None = None
+    totals: dict[str, Tensor] = {}
     for at in range(0, len(text), 100):
         some = text[at : at + 100]
-        _, after = network(indexer.batch(some), spread(start, len(some)))
-        sums: State = {d: [tuple(s.sum(0, keepdim=True) for s in layer) for layer in after[d]] for d in after}
-        total = sums if total is None else _added(total, sums)
-    assert total is not None
-    return {d: [tuple(s / len(text) for s in layer) for layer in stack] for d, stack in total.items()}
-
-
-def _added(a: State, b: State) -> State:
-    return {d: [tuple(x + y for x, y in zip(m, n, strict=True)) for m, n in zip(a[d], b[d], strict=True)] for d in a}
+        _, after = network(indexer.batch(some), start.expand(len(some)))
+        for name, part in after.named().items():
+            totals[name] = totals.get(name, 0) + part.sum(0, keepdim=True)
+    return State.from_named({name: total / len(text) for name, total in totals.items()})
 
 
 def judged(folder: Path, context: str) -> list[str]:

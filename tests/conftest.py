@@ -1,15 +1,45 @@
-"""What holds for all tests."""
+"""Settings and fixtures that all tests share."""
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from subprocess import Popen
 
+import pytest
 from hypothesis import HealthCheck, settings
 
-# A thread of torch that waits for its next piece of work sleeps, and does not keep a core busy: tests run side by side
-# on few cores, with models so small that waiting would be most of what they do. To be said before torch is loaded.
+from program import Result, program, started
+
+# Waiting threads of torch sleep instead of keeping a core busy: the tests run side by side on few cores, with models so
+# small that most of the time would be spent waiting. This must be set before torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-# A busy machine is no failure.
+# A slow example on a busy machine is not a failure.
 settings.register_profile(
     "busy", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 settings.load_profile("busy")
+
+
+@pytest.fixture
+def run() -> Callable[..., Result]:
+    """Run the program in this process and in the current folder."""
+
+    def run(*arguments: object, stdin: str | bytes = b"") -> Result:
+        return program(Path.cwd(), *arguments, stdin=stdin)
+
+    return run
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., "Popen[str]"]]:
+    """Start the program in a process of its own, which ends with the test."""
+    with ExitStack() as stack:
+
+        def start(*arguments: object) -> "Popen[str]":
+            process = stack.enter_context(started(Path.cwd(), *arguments))
+            stack.callback(process.kill)
+            return process
+
+        yield start

@@ -1,27 +1,18 @@
-"""A training run of seconds: its text, its recipe, and the program, in this process or in one of its own."""
+"""A training run that takes seconds: its text, its recipe, its loop, and what it wrote."""
 
 from __future__ import annotations
 
 import contextlib
-import io
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import torch
 from safetensors.numpy import load_file
 
-from bilmo.cli.app import main
 from bilmo.text.split import at_spaces
 from bilmo.train import recipe as recipes
 from bilmo.train.build import shape_of
@@ -62,47 +53,6 @@ def write_text(folder: Path, lines: int = 120, *, name: str = "text.txt", words:
 def recipe(folder: Path, **changes: Any) -> Recipe:
     """The recipe of `write_text`, with single settings replaced."""
     return recipes.read(str(folder / "recipe.toml"), changes)
-
-
-@dataclass(frozen=True)
-class Done:
-    """How a command ended, and what it said."""
-
-    code: int
-    out: str
-    err: str
-
-
-def program(folder: Path, *arguments: str, stdin: bytes = b"") -> Done:
-    """The program in this process; anything but an orderly end is raised, as a user would see a traceback."""
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    given = io.TextIOWrapper(io.BytesIO(stdin))
-    with (
-        contextlib.chdir(folder),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        patch.object(sys, "argv", ["bilmo", *arguments]),
-        patch.object(sys, "stdin", given),
-    ):
-        try:
-            main()
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-    return Done(code, out.getvalue(), err.getvalue())
-
-
-def started(folder: Path, *arguments: str, threads: int = 1) -> subprocess.Popen[str]:
-    """The program in a process of its own. A thread that has nothing to do sleeps: cores are shared here."""
-    environment = os.environ | {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "bilmo", *arguments],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # it may have been ignored in the background
-    )
 
 
 @contextlib.contextmanager

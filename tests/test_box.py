@@ -15,7 +15,7 @@ from bilmo import models
 from bilmo.sense import neighbours, uses
 from bilmo.store.card import told
 from bilmo.train import recipe as recipes
-from small_runs import program, started
+from program import program, started
 
 ROOT = Path(__file__).parents[1]
 MOST = {"en": 30e6, "zh": 10e6}
@@ -43,7 +43,7 @@ def test_a_model_is_as_small_as_it_must_be_and_gives_the_same_vector_for_the_sam
 def test_a_card_tells_text_recipe_judgement_and_limits(name):
     card = (models.installed()[name] / "README.md").read_text(encoding="utf-8")
     assert "unknown" not in (told(card, "trained on"), told(card, "perplexity on unseen text"))
-    assert "## Judged on text that nobody trained on" in card and "## Limits" in card
+    assert "## Evaluation on unseen text" in card and "## Limits" in card
     recipe = recipes.read(name)
     for setting in (f"epochs = {recipe.train.epochs!r}", f"cells = {recipe.network.cells}", f'lang = "{name}"'):
         assert setting in card

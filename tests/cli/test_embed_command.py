@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import h5py
 import numpy as np
 import pytest
 
 import bilmo
-from bilmo.cli.app import main
 from bilmo.embed.embedder import Embedder, settled
 from bilmo.formats import open as layouts
+from program import Result, program
 
 from old_models import write_hdf5
 
@@ -47,18 +45,9 @@ def here(tmp_path: Path, monkeypatch) -> Path:
 
 
 @pytest.fixture
-def bank(here, model, monkeypatch, capsysbinary) -> Callable[..., SimpleNamespace]:
+def bank(here, model) -> Callable[..., Result]:
     """`bilmo embed MODEL ...` in this process."""
-
-    def run(*arguments: object, stdin: bytes = b"") -> SimpleNamespace:
-        monkeypatch.setattr(sys, "argv", ["bilmo", "embed", str(model), *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = capsysbinary.readouterr()
-        return SimpleNamespace(code=stop.value.code or 0, out=out.decode(), err=err.decode())
-
-    return run
+    return partial(program, here, "embed", model)
 
 
 def close(a: np.ndarray, b: np.ndarray) -> bool:
@@ -202,7 +191,7 @@ def test_the_size_of_a_large_file_is_told_beforehand(bank, here, monkeypatch):
     ("arguments", "says"),
     [
         (("--split", "klingon"), "split is 'klingon'; known are auto, spaces, en, west, zh"),
-        (("--compress",), "v.jsonl: only .h5, .hdf5, .npz are packed by --compress"),
+        (("--compress",), "v.jsonl: --compress is for .h5, .hdf5, .npz only"),
         (("--mix", "0,7"), "layers are numbered"),
     ],
 )
@@ -222,15 +211,13 @@ def test_values_out_of_range_are_explained(bank, arguments):
     assert arguments[0] in result.err
 
 
-def test_eight_bits_and_words_known_beforehand(bank, here, elmo, model, monkeypatch):
+def test_eight_bits_and_words_known_beforehand(bank, here, elmo, model):
     expected = np.concatenate([found.vectors for found in elmo.embed(TEXT.split("\n")[:3])])
     assert bank("raw.txt", "-o", "v.npy", "--precision", "int8").code == 0
     found = np.load("v.npy")
     assert found.shape == expected.shape
     assert 1e-7 < np.abs(found - expected).max() < 0.1
-    monkeypatch.setattr(sys, "argv", ["bilmo", "cache", str(model), "raw.txt", "-o", "words.safetensors"])
-    with pytest.raises(SystemExit, match="0"):
-        main()
+    assert program(here, "cache", model, "raw.txt", "-o", "words.safetensors").code == 0
     assert bank("raw.txt", "-o", "v.npy", "--cache", "words.safetensors").code == 0
     assert close(np.load("v.npy"), expected)
     assert bank("raw.txt", "-o", "v.npy", "--cache", "nowhere").code == 1

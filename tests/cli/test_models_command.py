@@ -14,7 +14,8 @@ from bilmo.errors import NotAModel
 from bilmo.formats import open as layouts
 from bilmo.store import model_folder as folder
 from bilmo.store.card import card_of
-from small_runs import program, weights
+from program import program
+from small_runs import weights
 
 from old_models import write_hdf5
 

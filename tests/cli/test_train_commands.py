@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import bilmo
-from small_runs import program, threads, write_text
+from program import program
+from small_runs import threads, write_text
 
 TRAIN = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml")
 

@@ -1,7 +1,6 @@
-"""A long run: killed at any point and started again it gives what an undisturbed one gives, in constant memory.
+"""A long run that is killed anywhere and resumed gives what an undisturbed one gives, in constant memory.
 
-Runs are forked from one process that has imported everything and computed nothing: a start costs next to nothing, so
-that many can be killed.
+Runs are forked from one process that has imported everything and computed nothing, so that starting many is cheap.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import bilmo
 from bilmo.embed import job
 from bilmo.embed.embedder import settled
 from bilmo.embed.inputs import Inputs
-from bilmo.embed.job import Begun, Finished, Step, Wish
+from bilmo.embed.job import EmbedSettings, Finished, Started, Step
 from bilmo.embed.output.parts import folder_of
 from bilmo.errors import ConfigError, OutputError
 from bilmo.formats import open as layouts
@@ -74,7 +73,7 @@ for line in sys.stdin:
 
 
 class Forks:
-    """The process that runs are forked from, and the run of the moment."""
+    """The process that runs are forked from, and the current run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -82,7 +81,7 @@ class Forks:
         self.process = subprocess.Popen([sys.executable, "-c", FORKS], **pipes)
 
     def start(self, *arguments: object, **sizes: int) -> int:
-        """Begin a run; its process."""
+        """Start a run; returns its process id."""
         names = {name: str(self.folder / name) for name in ("out", "err", "facts")}
         (self.folder / "facts").unlink(missing_ok=True)
         order = names | {"sizes": sizes, "arguments": list(map(str, arguments))}
@@ -91,7 +90,7 @@ class Forks:
         return int(self.process.stdout.readline())
 
     def end(self) -> SimpleNamespace:
-        """Wait until it is over."""
+        """Wait until the run has ended."""
         code = int(self.process.stdout.readline())
         facts = json.loads((self.folder / "facts").read_text()) if (self.folder / "facts").exists() else {}
         return SimpleNamespace(code=code, err=(self.folder / "err").read_text(), **facts)
@@ -144,11 +143,11 @@ def assert_same(found: list[np.ndarray], expected: list[np.ndarray]) -> None:
     assert all(np.abs(a - b).max(initial=0) < 1e-5 for a, b in zip(found, expected, strict=True))
 
 
-# Killed and started again
+# Killed and resumed
 
 
 @pytest.mark.parametrize("start", ["settled", "carry"])
-def test_killed_anywhere_and_started_again_it_gives_the_same_and_keeps_what_was_done(forks, model, text, out, start):
+def test_a_run_killed_anywhere_and_resumed_gives_the_same_and_keeps_what_was_done(forks, model, text, out, start):
     command = ("embed", model, text, "-o", out, "--split", "spaces", "--start", start)
     began = time.monotonic()
     assert forks.run(*command, PART_TOKENS=60).code == 0
@@ -163,7 +162,7 @@ def test_killed_anywhere_and_started_again_it_gives_the_same_and_keeps_what_was_
         time.sleep(chosen.uniform(0, whole / 2))
         subprocess.run(["kill", "-KILL", str(process)], check=False)
         killed = forks.end().code != 0
-        late = killed and out.exists()  # when the file was made and only parts had to go
+        late = killed and out.exists()  # the file was complete and only the parts had to be removed
         if late or not killed:
             break
         assert [path.name for path in out.parent.iterdir()] in ([], [folder_of(out).name])
@@ -204,14 +203,14 @@ def test_ctrl_c_keeps_finished_parts_and_says_so(forks, model, text, out):
     assert f"note: {number:,} parts" in forks.run(*command, PART_TOKENS=30).err
 
 
-def test_of_two_runs_at_once_the_second_is_told(forks, model, text, out):
+def test_of_two_runs_at_once_the_second_is_refused(forks, model, text, out):
     process = forks.start("embed", model, text, "-o", out, "--split", "spaces", PART_TOKENS=30)
     while not parts(out):
         time.sleep(0.001)
     subprocess.run(["kill", "-STOP", str(process)], check=True)
     elmo = bilmo.load(model, split="spaces")
-    with pytest.raises(OutputError, match="another run is writing this file now"):
-        list(job.run(elmo, Inputs((str(text),)), out, Wish(split="spaces")))
+    with pytest.raises(OutputError, match="another process is working on it"):
+        list(job.run(elmo, Inputs((str(text),)), out, EmbedSettings(split="spaces")))
     subprocess.run(["kill", "-CONT", str(process)], check=True)
     assert forks.end().code == 0
     assert len(read(out)) == LINES
@@ -238,57 +237,57 @@ def test_memory_does_not_grow_with_the_text(forks, tmp_path, out):
 # In this process
 
 
-def events(model: Path, text: Path, out: Path, **wish) -> list:
+def events(model: Path, text: Path, out: Path, **settings) -> list:
     elmo = bilmo.load(model, split="spaces")
-    return list(job.run(elmo, Inputs((str(text),)), out, Wish(split="spaces", **wish)))
+    return list(job.run(elmo, Inputs((str(text),)), out, EmbedSettings(split="spaces", **settings)))
 
 
-def test_a_run_tells_what_is_to_come_and_what_was_done(model, text, out):
+def test_a_run_reports_what_is_expected_and_what_was_done(model, text, out):
     first, *steps, last = events(model, text, out)
     tokens = len(text.read_text(encoding="utf-8").split())
-    assert first == Begun(sentences=LINES, bytes=first.bytes, done_parts=0, done_sentences=0)
+    assert first == Started(sentences=LINES, bytes=first.bytes, done_parts=0, done_sentences=0)
     assert 0.9 < first.bytes / (tokens * 3 * 8 * 4) < 1.1
     assert all(isinstance(step, Step) for step in steps)
     assert (sum(s.sentences for s in steps), sum(s.tokens for s in steps)) == (LINES, tokens)
     assert last == Finished(LINES, tokens, [])
 
 
-def stop_after(steps: int, model: Path, text: Path, out: Path, monkeypatch, **wish) -> None:
+def stop_after(steps: int, model: Path, text: Path, out: Path, monkeypatch, **settings) -> None:
     monkeypatch.setattr(job, "PART_TOKENS", 60)
     elmo = bilmo.load(model, split="spaces")
-    run = job.run(elmo, Inputs((str(text),)), out, Wish(split="spaces", **wish))
+    run = job.run(elmo, Inputs((str(text),)), out, EmbedSettings(split="spaces", **settings))
     for _ in range(steps):
         next(run)
     run.close()
 
 
-def test_other_settings_another_model_or_text_are_refused_and_named(model, text, out, tmp_path, monkeypatch):
+def test_different_settings_model_or_text_are_refused_and_named(model, text, out, tmp_path, monkeypatch):
     stop_after(5, model, text, out, monkeypatch)
     kept = len(parts(out))
     assert kept
-    with pytest.raises(ConfigError, match=r"mix was all, is mean\n  pool was none, is max"):
+    with pytest.raises(ConfigError, match=r"mix was 'all' and is now 'mean'\n  pool was 'none' and is now 'max'"):
         events(model, text, out, mix="mean", pool="max")
     write_hdf5(tmp_path / "other", seed=2)
-    with pytest.raises(ConfigError, match="model was"):
+    with pytest.raises(ConfigError, match="the model: not the same"):
         events(tmp_path / "other", text, out)
     text.write_text("other text")
-    with pytest.raises(ConfigError, match="text was"):
+    with pytest.raises(ConfigError, match="the text: not the same"):
         events(model, text, out)
     assert len(parts(out)) == kept
 
 
-def test_how_a_run_is_batched_or_how_many_threads_it_has_is_no_other_run(model, text, out, monkeypatch):
+def test_a_run_may_be_resumed_with_other_batches(model, text, out, monkeypatch):
     stop_after(5, model, text, out, monkeypatch)
     elmo = bilmo.load(model, split="spaces", batch_tokens=7)
-    first, *_ = job.run(elmo, Inputs((str(text),)), out, Wish(split="spaces"))
+    first, *_ = job.run(elmo, Inputs((str(text),)), out, EmbedSettings(split="spaces"))
     assert first.done_parts
     assert_same(read(out), bilmo.load(model).layers([line.split() for line in text.read_text("utf-8").split("\n")]))
 
 
-def test_a_disk_that_is_too_small_is_told_before_anything_is_computed(model, text, out, monkeypatch):
+def test_a_disk_that_is_too_small_is_refused_before_anything_is_computed(model, text, out, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100_000))
     with pytest.raises(
-        OutputError, match=r"v\.h5: about 0\.\d MB are to come, and as much again .* only 0\.1 MB are free"
+        OutputError, match=r"v\.h5: the file will have about 0\.\d MB, and the same again .* only 0\.1 MB are free"
     ):
         events(model, text, out)
     assert list(out.parent.iterdir()) == []
@@ -310,3 +309,29 @@ def test_a_full_disk_keeps_finished_parts(model, text, out, monkeypatch):
     assert len(parts(out)) == 3
     assert events(model, text, out)[0].done_parts == 3
     assert len(read(out)) == LINES
+
+
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        ("file.txt/v.npy", "file.txt/v.npy: cannot be written: file.txt is not a folder"),
+        ("/proc/self/v.npy", "/proc/self/v.npy: cannot be written: the folder /proc/self cannot hold new files"),
+        ("/proc/nothing/v.npy", "/proc/nothing/v.npy: the folder /proc/nothing does not exist"),
+    ],
+)
+def test_a_place_that_cannot_hold_files_is_an_error_and_not_an_endless_loop(model, text, place, says, monkeypatch):
+    if not Path("/proc/self").is_dir():
+        pytest.skip("there is no /proc")
+    monkeypatch.chdir(text.parent)
+    Path("file.txt").write_text("x")
+    with pytest.raises(OutputError, match=says):
+        events(model, text, Path(place))
+
+
+def test_parts_of_the_version_before_are_refused_by_name(model, text, out, monkeypatch):
+    """Its run.json had the settings themselves and no format number."""
+    stop_after(5, model, text, out, monkeypatch)
+    (folder_of(out) / "run.json").write_text('{"mix": "all", "pool": "none", "bilmo": "0.1.0"}')
+    with pytest.raises(OutputError, match=r"v\.h5: was started by another version of bilmo .*remove .*v\.h5\.parts"):
+        events(model, text, out)
+    assert parts(out)

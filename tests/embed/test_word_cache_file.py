@@ -1,7 +1,6 @@
 """Word vectors computed beforehand: `bilmo cache`, and models that are loaded with its file."""
 
 import pickle
-import sys
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ import torch
 
 import bilmo
 import bilmo.embed.embedder
-from bilmo.cli.app import main
 from bilmo.embed import word_cache_file as known
 from bilmo.errors import DamagedFile, WeightsError
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
@@ -44,18 +42,12 @@ def words(tmp_path):
     return path
 
 
-def run(monkeypatch, *arguments):
-    monkeypatch.setattr(sys, "argv", ["bilmo", *map(str, arguments)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return ended.value.code or 0
-
-
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_known_words_are_not_encoded_again_and_change_no_vector(model, words, tmp_path, monkeypatch, capsys, precision):
+def test_known_words_are_not_encoded_again_and_change_no_vector(model, words, tmp_path, monkeypatch, run, precision):
     out = tmp_path / "words.safetensors"
-    assert run(monkeypatch, "cache", model, words, "-o", out, "--precision", precision) == 0
-    assert capsys.readouterr().out == f"{out}: 7 words\n"  # the, cat, 字, sat, ?, and both boundaries
+    done = run("cache", model, words, "-o", out, "--precision", precision)
+    assert done.code == 0
+    assert done.out == f"{out}: 7 words\n"  # the, cat, 字, sat, ?, and both boundaries
     expected = bilmo.load(model, precision=precision).layers(TEXT)
     elmo = bilmo.load(model, precision=precision, cache=out)
     encoded = []
@@ -66,29 +58,28 @@ def test_known_words_are_not_encoded_again_and_change_no_vector(model, words, tm
     assert sum(encoded) == 2  # unseen, new
 
 
-def test_the_command_line_uses_the_file(model, words, tmp_path, monkeypatch, capsys):
+def test_the_command_line_uses_the_file(model, words, tmp_path, monkeypatch, run):
     out = tmp_path / "words.safetensors"
-    assert run(monkeypatch, "cache", model, words, "-o", out) == 0
+    assert run("cache", model, words, "-o", out).code == 0
     loaded = []
     plain = bilmo.embed.load.load
     monkeypatch.setattr(bilmo.embed.load, "load", lambda *a, **k: loaded.append(k) or plain(*a, **k))
     text = tmp_path / "text.txt"
     text.write_text("the cat sat\n", encoding="utf-8")
-    assert run(monkeypatch, "embed", model, text, "-o", tmp_path / "v.h5", "--cache", out) == 0
+    assert run("embed", model, text, "-o", tmp_path / "v.h5", "--cache", out).code == 0
     assert loaded[0]["cache"] == out and loaded[0]["precision"] == "float32"
     if HAS_INT8:
-        assert run(monkeypatch, "embed", model, text, "-o", tmp_path / "w.h5", "--precision", "int8") == 0
+        assert run("embed", model, text, "-o", tmp_path / "w.h5", "--precision", "int8").code == 0
         assert loaded[1]["precision"] == "int8"
-        assert (
-            run(monkeypatch, "embed", model, text, "-o", tmp_path / "x.h5", "--cache", out, "--precision", "int8") == 1
-        )
-        assert "was made with precision float32, but the model is loaded with int8" in capsys.readouterr().err
+        failed = run("embed", model, text, "-o", tmp_path / "x.h5", "--cache", out, "--precision", "int8")
+        assert failed.code == 1
+        assert "was made with precision float32, but the model is loaded with int8" in failed.err
         assert not (tmp_path / "x.h5").exists()
 
 
-def test_a_file_of_another_model_is_refused(model, words, tmp_path, monkeypatch):
+def test_a_file_of_another_model_is_refused(model, words, tmp_path, run):
     out = tmp_path / "words.safetensors"
-    assert run(monkeypatch, "cache", model, words, "-o", out) == 0
+    assert run("cache", model, words, "-o", out).code == 0
     other = write_model(tmp_path / "other", seed=2)
     with pytest.raises(WeightsError, match=r"belong to another model\. Make them anew with `bilmo cache`"):
         bilmo.load(other, cache=out)
@@ -118,9 +109,9 @@ def test_a_file_that_is_not_there_is_refused(model, tmp_path):
         bilmo.load(model, cache=tmp_path / "none")
 
 
-def test_a_cut_file_is_refused(model, words, tmp_path, monkeypatch):
+def test_a_cut_file_is_refused(model, words, tmp_path, run):
     out = tmp_path / "words.safetensors"
-    assert run(monkeypatch, "cache", model, words, "-o", out) == 0
+    assert run("cache", model, words, "-o", out).code == 0
     whole = out.read_bytes()
     for length in (4, 100, len(whole) - 1):
         out.write_bytes(whole[:length])
@@ -128,11 +119,11 @@ def test_a_cut_file_is_refused(model, words, tmp_path, monkeypatch):
             bilmo.load(model, cache=out)
 
 
-def test_no_words_are_an_error_and_nothing_is_written(model, tmp_path, monkeypatch, capsys):
+def test_no_words_are_an_error_and_nothing_is_written(model, tmp_path, run):
     blank = tmp_path / "blank.txt"
     blank.write_text(" \n\n", encoding="utf-8")
-    assert run(monkeypatch, "cache", model, blank, "-o", tmp_path / "out") == 1
-    assert "no words; every line is blank" in capsys.readouterr().err
+    failed = run("cache", model, blank, "-o", tmp_path / "out")
+    assert failed.code == 1 and "no words; every line is blank" in failed.err
     assert [path.name for path in tmp_path.iterdir()] == ["blank.txt"]
 
 

@@ -10,8 +10,9 @@ from torch.overrides import TorchFunctionMode
 import bilmo.net.words
 from bilmo.ids.batch import Indexer, Words
 from bilmo.ids.chars import ByteChars
-from bilmo.net.bilm import SETTLING, BiLM, Rows, settle, spread
+from bilmo.net.bilm import SETTLING, BiLM, Rows, settle
 from bilmo.net.config import BiLMConfig, CellConfig, CharsConfig, TableConfig, WordsConfig
+from bilmo.net.state import State
 
 from reference import layers_of, look_up, spell
 from strategies import (
@@ -48,18 +49,16 @@ def arrays(bilm):
 
 def random_state(bilm, rows, seed):
     random = np.random.default_rng(seed)
-    return {
-        direction: [
-            tuple(torch.as_tensor(random.normal(size=s.shape), dtype=s.dtype) for s in layer) for layer in stack
-        ]
-        for direction, stack in bilm.zero_state(rows).items()
-    }
+    zeros = bilm.zero_state(rows).named()
+    return State.from_named(
+        {name: torch.as_tensor(random.normal(size=s.shape), dtype=s.dtype) for name, s in zeros.items()}
+    )
 
 
 def row_of(state, row):
     return {
         direction: [tuple(s[row].detach().double().numpy() for s in layer) for layer in stack]
-        for direction, stack in state.items()
+        for direction, stack in state.stacks.items()
     }
 
 
@@ -309,7 +308,7 @@ def test_the_published_small_shape_equals_the_reference(small, small_layers):
 def test_every_parameter_learns_but_given_vectors_that_are_not_tuned(config, text, seed):
     bilm = random_bilm(config, seed)
     layers, after = bilm(indexer_of(config).batch(text), bilm.zero_state(len(text)))
-    total = layers.values.sum() + sum(s.sum() for stack in after.values() for layer in stack for s in layer)
+    total = layers.values.sum() + sum(s.sum() for s in after.named().values())
     total.backward()
     table = config.words.table
     frozen = {"words.table.weight"} if table and table.given and not table.tuned else set()
@@ -336,17 +335,6 @@ def test_a_settled_state_is_the_one_after_many_empty_sentences(config, seed):
     for _ in range(SETTLING):
         _, state = by_hand(config, weights, [], state)
     assert_same_state(row_of(settle(bilm, indexer_of(config).batch([[]])), 0), state, 1e-6)
-
-
-@few
-@given(configs(), st.integers(1, 4), seeds())
-def test_a_spread_state_gives_every_row_the_same(config, rows, seed):
-    bilm = random_bilm(config, seed)
-    one = random_state(bilm, 1, seed)
-    many_rows = spread(one, rows)
-    for row in range(rows):
-        assert_same_state(row_of(many_rows, row), row_of(one, 0), 0)
-    assert all(len(s) == rows for stack in many_rows.values() for layer in stack for s in layer)
 
 
 def test_fresh_weights_are_drawn_as_the_old_systems_drew_them():
@@ -377,7 +365,7 @@ def test_dropout_acts_on_what_a_layer_reads_and_its_skip_connection_sees_what_is
         BiLMConfig(words=WordsConfig(table=TableConfig(rows=4, width=6)), cell=CellConfig(cells=12), width=6, layers=2)
     )
     rows, x = Rows(np.array([3, 2])), torch.randn(5, 6)
-    state = bilm.zero_state(2)["forward"]
+    state = bilm.zero_state(2).stacks["forward"]
     plain, _ = bilm.stack("forward", x, rows, state)
     bilm.dropout = 0.5
     assert all(

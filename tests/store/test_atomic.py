@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bilmo.errors import OutputError
-from bilmo.store.atomic import new_file, new_folder
+from bilmo.errors import DamagedFile, OutputError
+from bilmo.store import atomic
+from bilmo.store.atomic import new_file, new_files, new_folder, read_published
 
 
 @pytest.fixture(autouse=True)
@@ -160,3 +161,111 @@ def test_names_relative_to_here(tmp_path, monkeypatch):
     with new_file(Path("b")) as partial:
         partial.write_text("1")
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b", "x"]
+
+
+PUBLISHED = ("config.json", "task.safetensors", "bilm/config.json", "bilm/model.safetensors")
+
+
+def publish(folder: Path, version: str) -> None:
+    with new_files(folder) as partial:
+        (partial / "bilm").mkdir()
+        for name in PUBLISHED:
+            (partial / name).write_text(version)
+
+
+def versions(folder: Path) -> dict[str, str]:
+    return {name: (folder / name).read_text() for name in PUBLISHED if (folder / name).exists()}
+
+
+@pytest.fixture
+def published(tmp_path):
+    publish(tmp_path, "old")
+    (tmp_path / "kept.txt").write_text("kept")
+    return tmp_path
+
+
+def test_published_files_are_replaced_one_by_one_and_each_config_after_what_it_describes(published, monkeypatch):
+    """No file is missing at any moment, and the new config.json is there only when all the others are."""
+    replace, seen = Path.replace, []
+
+    def watched(self, target):
+        replace(self, target)
+        seen.append(versions(published))
+
+    monkeypatch.setattr(Path, "replace", watched)
+    publish(published, "new")
+    assert len(seen) == len(PUBLISHED) and all(found.keys() == set(PUBLISHED) for found in seen)
+    assert [found["config.json"] for found in seen] == ["old"] * (len(PUBLISHED) - 1) + ["new"]
+    assert not any(found["bilm/config.json"] == "new" and found["bilm/model.safetensors"] == "old" for found in seen)
+    assert set(seen[-1].values()) == {"new"}
+    assert (published / "kept.txt").read_text() == "kept"
+
+
+@pytest.mark.parametrize("after_the_rename", [False, True])
+def test_no_number_of_ctrl_c_leaves_files_of_two_versions(published, monkeypatch, after_the_rename):
+    replace, pressed = Path.replace, []
+
+    def impatient(self, target):
+        if after_the_rename:
+            replace(self, target)
+        if pressed.count(target) < 2:
+            pressed.append(target)
+            raise KeyboardInterrupt
+        if not after_the_rename:
+            replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", impatient)
+    with pytest.raises(KeyboardInterrupt):
+        publish(published, "new")
+    assert len(pressed) >= len(PUBLISHED)
+    assert versions(published) == dict.fromkeys(PUBLISHED, "new")
+
+
+def test_all_files_are_on_the_disk_before_the_first_is_replaced(published, monkeypatch):
+    done = []
+    sync, replace = atomic.sync, Path.replace
+    monkeypatch.setattr(atomic, "sync", lambda path: (done.append(("sync", path.name)), sync(path)))
+    monkeypatch.setattr(Path, "replace", lambda self, to: (done.append(("replace", to.name)), replace(self, to)))
+    publish(published, "new")
+    kinds = [kind for kind, _ in done]
+    assert kinds == ["sync"] * 4 + ["replace"] * 4 + ["sync"] * 2  # the files; then the two folders
+    assert sorted(name for _, name in done[:4]) == sorted(name for _, name in done[4:8])
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_publication_that_fails_changes_nothing(published, error):
+    with pytest.raises(error), new_files(published) as partial:
+        (partial / "config.json").write_text("new")
+        raise error
+    assert versions(published) == dict.fromkeys(PUBLISHED, "old")
+
+
+def test_whoever_reads_meanwhile_gets_all_of_the_new(published):
+    def read(config: str) -> str:
+        if config == "old":
+            publish(published, "new")  # between its config and its weights
+        weights = (published / "bilm/model.safetensors").read_text()
+        if weights != config:
+            raise DamagedFile("the hash differs")
+        return weights
+
+    assert read_published(lambda: (published / "config.json").read_text(), read) == "new"
+
+
+def test_files_that_do_not_fit_and_do_not_change_are_refused(published):
+    def damaged(config: str) -> str:
+        raise DamagedFile("the hash differs")
+
+    with pytest.raises(DamagedFile, match="the hash differs"):
+        read_published(lambda: (published / "config.json").read_text(), damaged)
+
+
+@pytest.mark.parametrize("new", [new_file, new_folder])
+def test_a_folder_that_can_hold_no_files_is_named(new):
+    if not Path("/proc/self").is_dir():
+        pytest.skip("there is no /proc")
+    with (
+        pytest.raises(OutputError, match=r"v: cannot be written: the folder /proc/self cannot"),
+        new(Path("/proc/self/v")),
+    ):
+        pytest.fail("there is nothing to fill")

@@ -22,6 +22,8 @@ from bilmo.formats import open as layouts
 from bilmo.ids.chars import CharTable
 from bilmo.ids.vocab import Vocab
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
+from bilmo.net.state import State
+from bilmo.store import atomic
 from bilmo.store import model_folder as own
 from bilmo.store.bundle import Bundle
 
@@ -33,7 +35,7 @@ from strategies import ENTRIES, VOCABULARY, configs, random_bilm, seeds
 @pytest.fixture(autouse=True)
 def no_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for a run that might be at work in a damaged folder."""
-    monkeypatch.setattr(own, "MOMENT", 0.0)
+    monkeypatch.setattr(atomic, "PUBLISH_SECONDS", 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +66,9 @@ def same(a: Bundle, b: Bundle) -> None:
         b.chars and (b.chars.entries, b.chars.max_characters)
     )
     assert (a.start is None) == (b.start is None)
-    for direction, stack in (a.start or {}).items():
-        for mine, other in zip(stack, b.start[direction], strict=True):
-            assert all(torch.equal(x, y) for x, y in zip(mine, other, strict=True))
+    if a.start is not None:
+        mine, other = a.start.named(), b.start.named()
+        assert mine.keys() == other.keys() and all(torch.equal(mine[name], other[name]) for name in mine)
 
 
 def reseal(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
@@ -202,7 +204,7 @@ def test_the_settled_start_is_stored_and_used(tmp_path):
     # Not to the bit: where weights lie in memory decides how a product is rounded.
     assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(made, stored, strict=True))
     bundle = layouts.read(tmp_path / "new")
-    other = {d: [tuple(s + 0.25 for s in layer) for layer in stack] for d, stack in bundle.start.items()}
+    other = State.from_named({name: part + 0.25 for name, part in bundle.start.named().items()})
     own.write(replace(bundle, start=other), tmp_path / "other")
     changed = bilmo.load(tmp_path / "other").layers(SENTENCES)
     assert not np.allclose(changed[0], stored[0], atol=1e-3)

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from bilmo.train.run import train
-from small_runs import log, loop, program, recipe, same_bits, weights, write_text
+from program import program
+from small_runs import log, loop, recipe, same_bits, weights, write_text
 
 COMMAND = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml")
 

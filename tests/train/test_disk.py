@@ -14,7 +14,8 @@ from bilmo.errors import DamagedFile, OutputError
 from bilmo.train import checkpoint
 from bilmo.train.events import Step
 from bilmo.train.run import train
-from small_runs import program, recipe, same_bits, weights, write_text
+from program import program
+from small_runs import recipe, same_bits, weights, write_text
 
 COMMAND = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml")
 

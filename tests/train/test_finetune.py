@@ -16,7 +16,8 @@ from bilmo.train.events import Finished, Look, Prepared, Step
 from bilmo.train.prior import Prior
 from bilmo.train.recipe import TextRecipe
 from bilmo.train.run import Base, train
-from small_runs import log, program, recipe, same_bits, started, weights, write_text
+from program import program, started
+from small_runs import log, recipe, same_bits, weights, write_text
 
 import old_models
 

@@ -7,7 +7,8 @@ import torch
 from bilmo.errors import ConfigError
 from bilmo.formats import open as layouts
 from bilmo.train.run import train
-from small_runs import program, recipe, write_text
+from program import program
+from small_runs import recipe, write_text
 
 KNOWN = ("the", "cat", "dog", "sat", "a", ".")
 

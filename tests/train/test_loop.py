@@ -16,7 +16,8 @@ from bilmo.train.events import Look, Step
 from bilmo.train.loop import Loop
 from bilmo.train.loss import full_loss
 from bilmo.train.run import train
-from small_runs import log, loop, program, recipe, write_text
+from program import program
+from small_runs import log, loop, recipe, write_text
 
 COMMAND = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml")
 

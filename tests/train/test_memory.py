@@ -7,7 +7,8 @@ import tracemalloc
 import bilmo.train.corpus
 from bilmo.text.split import at_spaces
 from bilmo.train.corpus import build
-from small_runs import started, write_text
+from program import started
+from small_runs import write_text
 
 MOST = 24 * 2**20
 """Bytes that a run may take for 95,000 more sentences: what must be known of each while an epoch is put in order

@@ -15,7 +15,8 @@ import bilmo
 from bilmo.train import recipe as recipes
 from bilmo.train.corpus import Corpus
 from bilmo.train.run import train
-from small_runs import log, program, same_bits, started, threads, weights, write_text
+from program import program, started
+from small_runs import log, same_bits, threads, weights, write_text
 
 COMMAND = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml")
 THREADS = {"sentences": 1, "stream": 2}

@@ -111,13 +111,15 @@ def embed(
     elmo = load(
         model, start=start.value, split=split, batch_tokens=batch_tokens, precision=precision.value, cache=cache
     )
-    wish = job.Wish(mix=how, pool=pool.value, dtype=dtype.value, split=split, compress=compress, cache=_named(cache))
+    settings = job.EmbedSettings(
+        mix=how, pool=pool.value, dtype=dtype.value, split=split, compress=compress, cache=_named(cache)
+    )
     if output is not None:
-        show.embedding(job.run(elmo, given, output, wish), output, split)
+        show.embedding(job.run(elmo, given, output, settings), output, split)
     elif _is_terminal():
-        show.tables(job.rows(elmo, given, wish), wish.form(elmo))
+        show.tables(job.rows(elmo, given, settings), settings.spec(elmo))
     else:
-        show.json_lines(job.rows(elmo, given, wish), wish.form(elmo))
+        show.json_lines(job.rows(elmo, given, settings), settings.spec(elmo))
 
 
 def _named(cache: Path | None) -> str:

@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 
 from bilmo.ids.chars import Ids
-from bilmo.net.bilm import BiLM, Rows, State
-from bilmo.net.cells import LayerState
+from bilmo.net.bilm import BiLM, Rows
 from bilmo.net.config import Direction
 from bilmo.net.kernels.threads import side_by_side
+from bilmo.net.state import LayerState, State
 
 CHUNK, LEAST = 4096, 256
 """Tokens of all sentences together that go through a stack at once, but no fewer steps of a sentence than this."""
@@ -36,14 +36,16 @@ def in_context(
     """
     width = network.config.width
     values = torch.empty(layers + 1, int(lengths.sum()), network.config.vector_width)
-    after: State = {}
+    after: dict[Direction, list[LayerState]] = {}
 
     def run(half: int, direction: Direction) -> None:
         part = values[:, :, half * width : (half + 1) * width]
-        after[direction] = _through(network, words, places[direction], lengths, before[direction], part, direction)
+        after[direction] = _through(
+            network, words, places[direction], lengths, before.stacks[direction], part, direction
+        )
 
     side_by_side([partial(run, half, direction) for half, direction in enumerate(network.config.directions)])
-    return values, after
+    return values, State(after)
 
 
 def _through(

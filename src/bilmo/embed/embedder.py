@@ -11,7 +11,7 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, Literal, cast, get_args, overload
+from typing import Any, Literal, get_args, overload
 
 import numpy as np
 import torch
@@ -26,11 +26,12 @@ from bilmo.embed.word_cache_file import Known
 from bilmo.errors import ConfigError, NoSoftmax, TextError
 from bilmo.ids.batch import Sentence, by_length, listed
 from bilmo.ids.chars import Ids
-from bilmo.net.bilm import State, settle, spread
+from bilmo.net.bilm import settle
 from bilmo.net.config import Direction, Precision
 from bilmo.net.kernels.threads import sparing
 from bilmo.net.layers import Layers
 from bilmo.net.mix import How, Mix, Norm
+from bilmo.net.state import State
 from bilmo.store.bundle import Bundle
 from bilmo.store.model_folder import DType
 
@@ -220,22 +221,12 @@ class Embedder:
 
     def carried(self) -> dict[str, Vectors]:
         """The state that the next call goes on from, by name; empty where nothing is carried."""
-        return {
-            f"{direction}.{number}.{part}": value.numpy()
-            for direction, stack in (self._carried or {}).items()
-            for number, layer in enumerate(stack)
-            for part, value in enumerate(layer)
-        }
+        return {name: value.numpy() for name, value in self._carried.named().items()} if self._carried else {}
 
     def carry_on(self, carried: Mapping[str, Vectors]) -> None:
         """Go on from a state that `carried` gave."""
-        self.reset()
-        for name, value in carried.items():  # in the order they were given: layer by layer, part by part
-            direction, number, part = name.split(".")
-            self._carried = self._carried or {}
-            stack = self._carried.setdefault(cast("Direction", direction), [])
-            stack += [()] * (int(number) - len(stack) + 1)
-            stack[int(number)] = (*stack[int(number)][: int(part)], torch.from_numpy(value))
+        tensors = {name: torch.from_numpy(value) for name, value in carried.items()}
+        self._carried = State.from_named(tensors) if tensors else None
 
     def log_probs(self, sentences: Iterable[Sentence]) -> list[Vectors]:
         """For each sentence (2, tokens + 1) natural logs by the full softmax.
@@ -339,7 +330,7 @@ class Embedder:
 
     def _fresh(self, rows: int) -> State:
         if self.start == "settled" and self.bundle.start is not None:
-            return spread(self.bundle.start, rows)
+            return self.bundle.start.expand(rows)
         return self._network.zero_state(rows)
 
     def _before(self, rows: int) -> State:
@@ -347,13 +338,12 @@ class Embedder:
         state = self._fresh(rows)
         if self._carried is None:
             return state
-        return _rows_replaced(state, self._carried)
+        return state.replace_first(self._carried)
 
     def _carry(self, after: State, rows: int) -> None:
         """Remember the rows of this call; rows beyond them stay as they were."""
-        if self._carried is not None and len(next(iter(self._carried.values()))[0][0]) > rows:
-            after = _rows_replaced(self._carried, after)
-        self._carried = after
+        beyond = self._carried is not None and self._carried.rows > rows
+        self._carried = self._carried.replace_first(after) if self._carried and beyond else after
 
 
 def settled(bundle: Bundle) -> Bundle:
@@ -381,15 +371,3 @@ def _with_tokens(
         Embedded(list(chain.from_iterable(row)), found) if isinstance(item, str) else found
         for item, row, found in zip(items, rows, vectors, strict=True)
     ]
-
-
-def _rows_replaced(state: State, by: State) -> State:
-    """A state whose first rows are those of another, as many as both have."""
-    out: State = {}
-    for direction, stack in state.items():
-        pairs = zip(stack, by[direction], strict=True)
-        out[direction] = [
-            tuple(torch.cat([new[: len(old)], old[len(new) :]]) for old, new in zip(a, b, strict=True))
-            for a, b in pairs
-        ]
-    return out

@@ -1,6 +1,6 @@
-"""Text of any size to a file of vectors: computed in parts that are kept, so that a run that was stopped goes on.
+"""Text of any size to a file of vectors, computed in parts, so that a run that was stopped can be resumed.
 
-The run is a generator of events; whoever reads them decides what to show.
+The run is a generator of events; the caller decides what to show.
 
 Knows: Embedder, inputs, parts, files of vectors. Blind to: the command line.
 """
@@ -19,22 +19,23 @@ from bilmo import __version__
 from bilmo.embed.embedder import All, Embedder, Pool
 from bilmo.embed.inputs import Inputs, Item
 from bilmo.embed.output import write as embeddings
-from bilmo.embed.output.parts import Parts, parts_of
-from bilmo.embed.output.table import Form, Row
+from bilmo.embed.output.parts import Parts, open_parts
+from bilmo.embed.output.table import EmbeddedText, VectorSpec
 from bilmo.embed.texts import Floats, gathered
 from bilmo.errors import OutputError, TextError
 from bilmo.ids.batch import Sentence
 from bilmo.net.mix import How, Mix
 from bilmo.store.bundle import Bundle
 from bilmo.store.model_folder import DType
+from bilmo.store.run import Identity
 
 PART_TOKENS, PART_BYTES = 1 << 16, 1 << 27
-"""A part ends at the first of these; a few seconds of work, and what is held in memory."""
+"""A part ends at whichever comes first: a few seconds of work, or this much memory."""
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What is to become of the text."""
+class EmbedSettings:
+    """How text becomes vectors."""
 
     mix: How | All = "all"
     pool: Pool = "none"
@@ -42,9 +43,9 @@ class Wish:
     split: str = "auto"
     compress: bool = False
     cache: str = "none"
-    """Which words were computed beforehand; only to tell runs apart."""
+    """Identifies the word cache; used only to tell runs apart."""
 
-    def form(self, elmo: Embedder) -> Form:
+    def spec(self, elmo: Embedder) -> VectorSpec:
         """What the vectors will look like."""
         config = elmo.config
         if self.mix == "all":
@@ -52,26 +53,26 @@ class Wish:
         else:
             mix = Mix(layers=config.layers, width=config.width, directions=len(config.directions), how=self.mix)
             width, layers = mix.output_width, None
-        return Form(
-            width=width, layers=layers, pooled=self.pool != "none", dtype=self.dtype, split=self.split != "spaces"
-        )
+        pooled, split_by_bilmo = self.pool != "none", self.split != "spaces"
+        return VectorSpec(width=width, layers=layers, pooled=pooled, dtype=self.dtype, split_by_bilmo=split_by_bilmo)
 
 
 @dataclass(frozen=True)
-class Begun:
+class Started:
     """Before the first part is computed."""
 
     sentences: int | None
-    """Of all the input; None where it comes through a pipe."""
+    """Of all the input; None if it comes through a pipe."""
     bytes: int | None
-    """About the size of the file to come."""
+    """Approximate size of the output file; None if the input comes through a pipe."""
     done_parts: int
+    """Finished by the run that is resumed."""
     done_sentences: int
 
 
 @dataclass(frozen=True)
 class Step:
-    """Some sentences more."""
+    """Some more sentences are embedded."""
 
     sentences: int
     tokens: int
@@ -79,93 +80,94 @@ class Step:
 
 @dataclass(frozen=True)
 class Finished:
-    """The file is there."""
+    """The file is complete."""
 
     sentences: int
     tokens: int
     notes: list[str]
 
 
-Event = Begun | Step | Finished
+Event = Started | Step | Finished
 
 
-def run(elmo: Embedder, inputs: Inputs, output: Path, wish: Wish) -> Iterator[Event]:
-    """Embed everything, or go on where the same run was stopped; the file appears when it is whole."""
-    embeddings.check(output, compress=wish.compress)
-    form = wish.form(elmo)
+def run(elmo: Embedder, inputs: Inputs, output: Path, settings: EmbedSettings) -> Iterator[Event]:
+    """Embed everything, or resume the same run where it was stopped; the file appears when it is complete."""
+    embeddings.check(output, compress=settings.compress)
+    spec = settings.spec(elmo)
     survey = None if inputs.piped else inputs.survey
-    identity = None if survey is None else _identity(elmo, survey.digest, wish)
-    with parts_of(output, form, identity) as parts:
+    identity = None if survey is None else _identity(elmo, survey.digest, settings)
+    with open_parts(output, spec, identity) as parts:
         sentences = size = None
         if survey is not None:
             sentences = survey.lines
             tokens = _expected_tokens(elmo, inputs, survey.characters)
-            size = embeddings.size(output, form, sentences=sentences, tokens=tokens)
-            rest = form.bytes(sentences=sentences, tokens=tokens) - form.bytes(
+            size = embeddings.size(output, spec, sentences=sentences, tokens=tokens)
+            rest = spec.bytes(sentences=sentences, tokens=tokens) - spec.bytes(
                 sentences=parts.sentences, tokens=parts.tokens
             )
             _check_room(output, max(0, rest) + size, size)
-        yield Begun(sentences, size, len(parts.files), parts.sentences)
-        yield from _compute(elmo, inputs, parts, wish)
-        with parts.together(output) as path:
-            notes = embeddings.write(path, parts.table(), compress=wish.compress)
+        yield Started(sentences, size, len(parts.files), parts.sentences)
+        yield from _compute(elmo, inputs, parts, settings)
+        with parts.join(output) as path:
+            notes = embeddings.write(path, parts.table(), compress=settings.compress)
         found = Finished(parts.sentences, parts.tokens, notes)
     yield found
 
 
-def _compute(elmo: Embedder, inputs: Inputs, parts: Parts, wish: Wish) -> Iterator[Step]:
-    """All parts that are not there yet."""
+def _compute(elmo: Embedder, inputs: Inputs, parts: Parts, settings: EmbedSettings) -> Iterator[Step]:
+    """Compute all parts that are missing."""
     items = inputs.items()
     skipped = sum(1 for _ in islice(items, parts.sentences))
     if skipped < parts.sentences:
-        raise TextError("the text became shorter while it was read; let it be written whole first")
+        raise TextError("the text became shorter while it was read. Wait until it is complete, then start again.")
     elmo.carry_on(parts.state())
-    most = max(1, min(PART_TOKENS, PART_BYTES // parts.form.bytes(sentences=1, tokens=1)))
-    # Batches are made within a part, so that a part comes out the same in every run.
+    most = max(1, min(PART_TOKENS, PART_BYTES // parts.spec.bytes(sentences=1, tokens=1)))
+    # No batch crosses the end of a part, so that a part is the same in every run.
     for part in gathered(((item, elmo.sentences(item)) for item in items), most):
         with parts.new([sum(map(len, sentences)) for sentences in part[1]]) as file:
-            for some in _embedded(elmo, zip(*part, strict=True), wish):
+            for some in _embedded(elmo, zip(*part, strict=True), settings):
                 file.add(some)
                 yield Step(len(some), sum(len(row.tokens) for row in some))
             file.state = elmo.carried()
 
 
-def rows(elmo: Embedder, inputs: Inputs, wish: Wish) -> Iterator[Row]:
-    """Embed everything without a file, a row a text."""
+def rows(elmo: Embedder, inputs: Inputs, settings: EmbedSettings) -> Iterator[EmbeddedText]:
+    """Embed everything without a file, one text at a time."""
     items = ((item, elmo.sentences(item)) for item in inputs.items())
-    return chain.from_iterable(_embedded(elmo, items, wish))
+    return chain.from_iterable(_embedded(elmo, items, settings))
 
 
-def _embedded(elmo: Embedder, items: Iterable[tuple[Item, list[Sentence]]], wish: Wish) -> Iterator[list[Row]]:
+def _embedded(
+    elmo: Embedder, items: Iterable[tuple[Item, list[Sentence]]], settings: EmbedSettings
+) -> Iterator[list[EmbeddedText]]:
     for some, sentences in gathered(items, elmo.at_once):
-        found = elmo.embed_rows(sentences, mix=wish.mix, pool=wish.pool, dtype=wish.dtype)
-        yield list(map(_row, some, sentences, found))
+        found = elmo.embed_rows(sentences, mix=settings.mix, pool=settings.pool, dtype=settings.dtype)
+        yield list(map(_embedded_text, some, sentences, found))
 
 
-def _row(item: Item, sentences: list[Sentence], vectors: Floats) -> Row:
+def _embedded_text(item: Item, sentences: list[Sentence], vectors: Floats) -> EmbeddedText:
     text = item.strip() if isinstance(item, str) else " ".join(item)
-    return Row(text, list(chain.from_iterable(sentences)), vectors)
+    return EmbeddedText(text, list(chain.from_iterable(sentences)), vectors)
 
 
-def _identity(elmo: Embedder, digest: str, wish: Wish) -> dict[str, str]:
-    """What a run must have in common with the one that it goes on from."""
-    wished = {name: str(value) for name, value in asdict(wish).items()}
-    made = {"start": elmo.start, "precision": elmo.precision, "model": _fingerprint(elmo.bundle), "bilmo": __version__}
-    return wished | made | {"text": digest}
+def _identity(elmo: Embedder, digest: str, settings: EmbedSettings) -> Identity:
+    """What a run must have in common with the one that it resumes."""
+    chosen = asdict(settings) | {"start": elmo.start, "precision": elmo.precision, "bilmo version": __version__}
+    inputs = {"the model": _fingerprint(elmo.bundle), "the text": digest, "the word cache": chosen.pop("cache")}
+    return Identity(chosen, inputs)
 
 
 def _fingerprint(bundle: Bundle) -> str:
-    """Of everything that a vector depends on, a learned start included."""
+    """Of everything in a model that a vector depends on, a learned start included."""
     digest = hashlib.sha256(bundle.identity().encode("ascii"))
-    for stack in (bundle.start or {}).values():
-        for layer in stack:
-            for value in layer:
-                digest.update(value.contiguous().numpy().data)
+    if bundle.start is not None:
+        for value in bundle.start.named().values():
+            digest.update(value.contiguous().numpy().data)
     return digest.hexdigest()[:32]
 
 
 def _expected_tokens(elmo: Embedder, inputs: Inputs, characters: int) -> int:
-    """About how many tokens there are, from the first lines."""
+    """The approximate number of tokens, estimated from the first lines."""
     seen = tokens = 0
     for item in inputs.sample:
         seen += len(item) if isinstance(item, str) else len(json.dumps(item))
@@ -177,12 +179,12 @@ def _check_room(output: Path, needed: int, size: int) -> None:
     free = shutil.disk_usage(output.parent).free
     if needed > free:
         raise OutputError(
-            f"{output}: about {readable(size)} are to come, and as much again while parts are put together, but only "
-            f"{readable(free)} are free there. Write to another disk, or less: --dtype float16 halves it, "
-            "--mix mean has one layer for all, --pool mean one vector a sentence."
+            f"{output}: the file will have about {readable(size)}, and the same again is needed to join its parts, "
+            f"but only {readable(free)} are free. Write to another disk, or write less: --dtype float16 halves the "
+            "size, --mix mean writes one layer instead of all, --pool mean one vector per text."
         )
 
 
 def readable(size: int) -> str:
-    """A size as people say it."""
+    """A size in MB or GB."""
     return f"{size / 1e9:,.1f} GB" if size >= 1e8 else f"{size / 1e6:,.1f} MB"

@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 from bilmo.errors import TextError
 from bilmo.ids.batch import Indexer, Sentence, listed
-from bilmo.net.bilm import BiLM, State, moved, spread
+from bilmo.net.bilm import BiLM
 from bilmo.net.mix import Mix
+from bilmo.net.state import State
 
 
 class ElmoModule(nn.Module):
@@ -39,9 +40,9 @@ class ElmoModule(nn.Module):
             raise TextError("a batch without sentences has no vectors; pass at least one list of words")
         batch = self._indexer.batch(sentences)
         device = next(self.network.parameters()).device
-        one = moved(self._start, device)
+        start = self._start.to(device).expand(len(sentences))
         with torch.set_grad_enabled(self.tune and torch.is_grad_enabled()):
-            layers, _ = self.network(batch, spread(one, len(sentences)))
+            layers, _ = self.network(batch, start)
         inside = layers.inside()
         mixed = []
         for mix in cast("Iterable[Mix]", self.mixes):

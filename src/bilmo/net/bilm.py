@@ -20,15 +20,13 @@ from torch import Tensor, nn
 from bilmo.errors import ConfigError
 from bilmo.ids.batch import Batch
 from bilmo.ids.chars import Ids
-from bilmo.net.cells import Cell, LayerState
+from bilmo.net.cells import Cell
 from bilmo.net.config import BiLMConfig, Direction, Precision
 from bilmo.net.kernels.int8 import need_int8
 from bilmo.net.kernels.recurrence import Steps
 from bilmo.net.layers import Layers
+from bilmo.net.state import LayerState, State
 from bilmo.net.words import CharCNN, WordEncoder, WordTable
-
-State = dict[Direction, list[LayerState]]
-"""What every row remembers: for each direction, for each layer."""
 
 
 class BiLM(nn.Module):
@@ -81,7 +79,7 @@ class BiLM(nn.Module):
 
     def zero_state(self, rows: int) -> State:
         """The state before any text."""
-        return {d: [cell.zero_state(rows) for cell in self.cells(d)] for d in self.config.directions}
+        return State({d: [cell.zero_state(rows) for cell in self.cells(d)] for d in self.config.directions})
 
     def forward(self, batch: Batch, state: State) -> tuple[Layers, State]:
         """A batch and the state before it to its layers, boundaries included, and the state after it."""
@@ -92,15 +90,16 @@ class BiLM(nn.Module):
     ) -> tuple[Layers, State]:
         """The same from word vectors (U, D) on, wherever they came from."""
         rows = Rows(lengths)
-        halves, after = [], {}
+        halves = []
+        after: dict[Direction, list[LayerState]] = {}
         for direction in self.config.directions:
             places = forward if direction == "forward" else backward
             x = F.embedding(rows.pack(places).to(words.device), words)  # (N, D); see docs/decisions.md on F.embedding
-            outputs, after[direction] = self.stack(direction, x, rows, state[direction])
+            outputs, after[direction] = self.stack(direction, x, rows, state.stacks[direction])
             home = rows.home(reverse=direction == "backward").to(words.device)
             halves.append(torch.stack([rows.unpack(out, home) for out in outputs]))  # (L+1, B, T, D)
         values = torch.cat(halves, dim=-1)  # (L+1, B, T, 2D)
-        return Layers(values, torch.from_numpy(rows.mask).to(words.device)), after
+        return Layers(values, torch.from_numpy(rows.mask).to(words.device)), State(after)
 
     def prepare(self, precision: Precision = "float32") -> None:
         """Pack the weights for inference; they must not change any more."""
@@ -208,13 +207,3 @@ def settle(bilm: BiLM, empty: Batch) -> State:
     for _ in range(SETTLING):
         _, state = bilm.in_context(words, empty.forward, empty.backward, empty.lengths, state)
     return state
-
-
-def spread(state: State, rows: int) -> State:
-    """The state of one row given to many."""
-    return {d: [tuple(s.expand(rows, -1) for s in layer) for layer in stack] for d, stack in state.items()}
-
-
-def moved(state: State, device: torch.device) -> State:
-    """The same state on another device."""
-    return {d: [tuple(s.to(device) for s in layer) for layer in stack] for d, stack in state.items()}

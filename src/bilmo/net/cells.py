@@ -17,9 +17,7 @@ from bilmo.net.kernels import recurrence
 from bilmo.net.kernels.int8 import Int8Weights
 from bilmo.net.kernels.packed import PlainWeights, PreparedWeights
 from bilmo.net.kernels.recurrence import Steps
-
-LayerState = tuple[Tensor, ...]
-"""(h,) of (B, D); for an LSTM (h, c) with c of (B, H)."""
+from bilmo.net.state import LayerState
 
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 

@@ -1,4 +1,4 @@
-"""Write beside the target, then rename: a reader sees the old thing or the whole new one, never a part.
+"""Write under a temporary name, then rename: a reader sees the old file or the complete new one, never a part.
 
 Knows: the file system. Blind to: what is written.
 """
@@ -8,27 +8,39 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
-from bilmo.errors import OutputError
+from bilmo.errors import DamagedFile, OutputError, WeightsError
+
+PARTIAL = ".partial"
+"""Ending of the temporary names, which begin with a dot. A process that is killed leaves them behind."""
+CONFIG = "config.json"
+"""The file of a folder that holds the hashes of the others, so `new_files` replaces it last."""
+PUBLISH_SECONDS = 0.1
+"""More than `new_files` takes from the first rename to the last."""
+
+Config = TypeVar("Config")
+Loaded = TypeVar("Loaded")
 
 
 @contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
-    """A folder to fill, which becomes `target` when all went well and is removed when not."""
-    with _writable(target):
+    """A folder to fill: it becomes `target` on success and is removed on failure."""
+    with _naming(target, creating=True):
         if target.is_symlink() or (target.exists() and not (target.is_dir() and not any(target.iterdir()))):
             raise OutputError(f"{target}: exists already. Choose another name, or remove it first.")
-        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
+        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=PARTIAL, dir=target.parent))
     try:
-        with _writable(target):
+        with _naming(target):
             yield partial
-            for file in partial.iterdir():
+            for file in partial.rglob("*"):
                 sync(file)
-            partial.chmod(0o777 & ~umask())  # mkdtemp makes folders for the owner alone
-            partial.rename(target)  # fails where another run was faster
+            partial.chmod(0o777 & ~umask())  # mkdtemp makes folders for the owner only
+            partial.rename(target)  # fails if another process made the target meanwhile
             sync(target.parent)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
@@ -37,15 +49,15 @@ def new_folder(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_file(target: Path) -> Iterator[Path]:
-    """A path to write a file at, which replaces `target` when all went well and is removed when not."""
-    with _writable(target):
+    """A path to write a file to: it replaces `target` on success and is removed on failure."""
+    with _naming(target, creating=True):
         if target.is_dir():
             raise OutputError(f"{target}: this is a folder. Name a file to write.")
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=PARTIAL, dir=target.parent)
     os.close(handle)
     partial = Path(name)
     try:
-        with _writable(target):
+        with _naming(target):
             yield partial
             sync(partial)
             partial.chmod(0o666 & ~umask())
@@ -57,13 +69,72 @@ def new_file(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _writable(target: Path) -> Iterator[None]:
+def new_files(folder: Path) -> Iterator[Path]:
+    """A folder to fill: on success its files replace those of the same names in `folder`, `config.json` last.
+
+    Files in sub-folders are replaced in the same way. What `folder` has besides stays. Ctrl-C between two files is
+    raised after the last one, so weights and config are never of two models. Read the result with `read_published`.
+    """
+    with _naming(folder), tempfile.TemporaryDirectory(prefix=".", suffix=PARTIAL, dir=folder) as name:
+        yield Path(name)
+        files = [file.relative_to(name) for file in Path(name).rglob("*") if file.is_file()]
+        # Each config.json after the files whose hashes it holds, the one of the folder itself after all others.
+        files.sort(key=lambda file: (file.name == CONFIG, -len(file.parts)))
+        places = {(folder / file).parent for file in files}
+        for place in places:
+            place.mkdir(parents=True, exist_ok=True)
+        for file in files:
+            sync(Path(name, file))
+        interrupted: KeyboardInterrupt | None = None
+        while files:
+            try:
+                while files:
+                    if Path(name, files[0]).exists():  # else Ctrl-C came after the rename
+                        Path(name, files[0]).replace(folder / files[0])
+                    del files[0]
+            except KeyboardInterrupt as error:
+                interrupted = error
+        for place in places:
+            sync(place)
+        if interrupted is not None:
+            raise interrupted
+
+
+def read_published(read_config: Callable[[], Config], read: Callable[[Config], Loaded]) -> Loaded:
+    """Read a folder into which a run may publish at the same time: `read` gets what `read_config` returned.
+
+    Files that do not fit the config are read again if the config has changed meanwhile.
+    """
+    config = read_config()
+    while True:
+        try:
+            return read(config)
+        except (DamagedFile, WeightsError):
+            time.sleep(PUBLISH_SECONDS)
+            before, config = config, read_config()
+            if config == before:
+                raise
+
+
+@contextmanager
+def _naming(target: Path, *, creating: bool = False) -> Iterator[None]:
+    """Turn errors of the operating system into ones that name the target."""
     try:
         yield
-    except FileNotFoundError:
-        raise OutputError(f"{target}: the folder {target.parent} does not exist. Make it first.") from None
     except OSError as error:
+        if creating and isinstance(error, FileNotFoundError):
+            raise OutputError(no_place(target)) from None
         raise OutputError(f"{target}: cannot be written ({error.strerror or error}).") from error
+
+
+def no_place(target: Path) -> str:
+    """What to say where the system finds no place for a new file or folder."""
+    parent = target.parent
+    if not parent.exists():
+        return f"{target}: the folder {parent} does not exist. Make it first."
+    if not parent.is_dir():
+        return f"{target}: cannot be written: {parent} is not a folder. Choose another place."
+    return f"{target}: cannot be written: the folder {parent} cannot hold new files. Choose another place."
 
 
 def sync(path: Path) -> None:
@@ -76,7 +147,7 @@ def sync(path: Path) -> None:
 
 
 def umask() -> int:
-    """What this process does not let others do with its files."""
+    """The permissions that this process withholds from new files."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -16,9 +16,10 @@ from bilmo.errors import ConfigError, VocabError, WeightsError
 from bilmo.ids.batch import Indexer
 from bilmo.ids.chars import ByteChars, Chars, CharTable
 from bilmo.ids.vocab import Vocab
-from bilmo.net.bilm import BiLM, State
+from bilmo.net.bilm import BiLM
 from bilmo.net.config import BiLMConfig
 from bilmo.net.softmax import Softmax
+from bilmo.net.state import State
 
 Shape = tuple[int, ...]
 

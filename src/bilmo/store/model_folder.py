@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,19 +20,16 @@ from torch import Tensor
 from bilmo.errors import BilmoError, ConfigError, DamagedFile, OutputError, VocabError, WeightsError
 from bilmo.ids.chars import CharTable
 from bilmo.ids.vocab import Vocab
-from bilmo.net.bilm import State
 from bilmo.net.config import STRICT, BiLMConfig, Direction
-from bilmo.store.atomic import new_folder, sync, umask
+from bilmo.net.state import State
+from bilmo.store.atomic import new_files, new_folder, read_published, umask
 from bilmo.store.bundle import Bundle, Shape, compare, shapes_of
 from bilmo.store.card import card_of
 from bilmo.text.files import lines
 
 CONFIG, WEIGHTS, VOCAB, CHARS, CARD = "config.json", "model.safetensors", "vocab.txt", "chars.txt", "README.md"
-STATES = ("h", "c")
 DType = Literal["float32", "float16"]
 FORMAT = 2
-MOMENT = 0.1
-"""Seconds that a run may take from putting new weights into their place until the new config.json is there too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,27 +55,9 @@ def write(bundle: Bundle, folder: Path, dtype: DType = "float32") -> None:
 
 
 def publish(bundle: Bundle, folder: Path) -> None:
-    """Save a model into a folder that exists, in place of the one it may hold.
-
-    Each file is replaced whole; config.json, which names the weights by their hash, comes last.
-    """
-    with tempfile.TemporaryDirectory(prefix=".", suffix=".partial", dir=folder) as name:
-        _fill(bundle, Path(name), folder)
-        for file in Path(name).iterdir():
-            sync(file)
-        try:
-            _replace(folder, Path(name))
-        except KeyboardInterrupt:  # or weights and config would be of two models
-            _replace(folder, Path(name))
-            raise
-        sync(folder)
-
-
-def _replace(folder: Path, partial: Path) -> None:
-    """Move what was written into its place, nothing between: whoever reads meanwhile can tell by config.json."""
-    for file in (VOCAB, CHARS, CARD, WEIGHTS, CONFIG):
-        if (partial / file).exists():
-            (partial / file).replace(folder / file)
+    """Save a model into a folder that exists, in place of the one it may hold; `read` sees the old or the new one."""
+    with new_files(folder) as partial:
+        _fill(bundle, partial, folder)
 
 
 def _fill(bundle: Bundle, partial: Path, folder: Path, dtype: DType = "float32") -> None:
@@ -108,16 +85,7 @@ def _fill(bundle: Bundle, partial: Path, folder: Path, dtype: DType = "float32")
 
 def read(folder: Path) -> Bundle:
     """Load a model, every part checked against the others before memory is given to it."""
-    config = read_config(folder)
-    while True:
-        try:
-            return _read(folder, config)
-        except DamagedFile:
-            time.sleep(MOMENT)
-            was, config = config, read_config(folder)
-            if config == was:
-                raise
-            # A run has put a better model there while this one was read.
+    return read_published(lambda: read_config(folder), lambda config: _read(folder, config))
 
 
 OLD_DIRECTIONS: dict[object, Direction] = {"ahead": "forward", "behind": "backward"}
@@ -170,7 +138,9 @@ def _read(folder: Path, config: FolderConfig) -> Bundle:
     for rows in (network.words.table and network.words.table.rows, softmax is not None and len(softmax)):
         if rows:
             same_length(folder / VOCAB, len(vocab) if vocab else None, rows)
-    start = _start_state({name: weights.pop(name) for name in list(weights) if name.startswith("start.")}, network)
+    start = {
+        name.removeprefix("start."): weights.pop(name)[None] for name in list(weights) if name.startswith("start.")
+    }
     card = folder / CARD
     return Bundle(
         config=network,
@@ -178,7 +148,7 @@ def _read(folder: Path, config: FolderConfig) -> Bundle:
         layout="bilmo folder",
         vocab=vocab,
         chars=chars,
-        start=start,
+        start=State.from_named(start) if start else None,
         card=card.read_text(encoding="utf-8", errors="replace") if card.exists() else "",
     )
 
@@ -206,14 +176,7 @@ def _read_tensors(path: Path, config: FolderConfig) -> dict[str, Tensor]:
 
 
 def _start_tensors(start: State | None) -> dict[str, Tensor]:
-    if start is None:
-        return {}
-    return {
-        f"start.{direction}.{number}.{STATES[k]}": value[0].contiguous()
-        for direction, stack in start.items()
-        for number, layer in enumerate(stack)
-        for k, value in enumerate(layer)
-    }
+    return {f"start.{name}": value[0].contiguous() for name, value in start.named().items()} if start else {}
 
 
 def _start_shapes(config: BiLMConfig) -> dict[str, Shape]:
@@ -224,16 +187,6 @@ def _start_shapes(config: BiLMConfig) -> dict[str, Shape]:
         for number in range(config.layers)
         for kind, width in widths.items()
     }
-
-
-def _start_state(tensors: dict[str, Tensor], config: BiLMConfig) -> State | None:
-    if not tensors:
-        return None
-    state: State = {direction: [() for _ in range(config.layers)] for direction in config.directions}
-    for name in _start_shapes(config):
-        _, direction, number, _ = name.split(".")
-        state[direction][int(number)] += (tensors[name][None],)  # type: ignore[index]
-    return state
 
 
 def sha256_of(path: Path) -> str:

@@ -10,16 +10,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import cast
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from bilmo.errors import DamagedFile, OutputError
-from bilmo.net.bilm import State
-from bilmo.net.config import Direction
+from bilmo.errors import DamagedFile, OutputError, WeightsError
+from bilmo.net.state import State
 from bilmo.store.atomic import new_file
 
 
@@ -65,9 +63,8 @@ def write(path: Path, model: nn.Module, average: dict[str, Tensor], optimizer: t
     tensors |= {f"average/{name}": value for name, value in average.items()}
     for number, values in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer/{number}/{name}": torch.as_tensor(value) for name, value in values.items()}
-    for direction, stack in (state or {}).items():
-        for number, layer in enumerate(stack):
-            tensors |= {f"state/{direction}/{number}/{k}": part for k, part in enumerate(layer)}
+    if state is not None:
+        tensors |= {f"state/{name}": value for name, value in state.named().items()}
     with new_file(path) as partial:
         try:
             clean = {name: value.detach().clone().contiguous() for name, value in tensors.items()}
@@ -83,27 +80,23 @@ def read(path: Path) -> Checkpoint:
             progress = Progress(**json.loads(file.metadata()["progress"]))
             # Copied, for where values lie in memory decides how a product is rounded, and a run must go on to the bit.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        carried = _under("state/", tensors)
+        state = State.from_named(carried) if carried else None
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError, WeightsError) as error:
         raise DamagedFile(
             f"{path}: is no checkpoint of a training run ({error}). "
             "Remove it, and the run begins anew from its first step."
         ) from None
     optimizer: dict[int, dict[str, Tensor]] = {}
-    state: State = {}
-    for name, value in sorted(tensors.items()):  # so that parts of a state come in their order
-        kind, *rest = name.split("/")
-        if kind == "optimizer":
-            optimizer.setdefault(int(rest[0]), {})[rest[1]] = value
-        elif kind == "state":
-            stack = state.setdefault(cast("Direction", rest[0]), [])
-            stack += [()] * (int(rest[1]) + 1 - len(stack))
-            stack[int(rest[1])] += (value,)
+    for name, value in _under("optimizer/", tensors).items():
+        number, part = name.split("/")
+        optimizer.setdefault(int(number), {})[part] = value
     return Checkpoint(
         progress=progress,
         model=_under("model/", tensors),
         average=_under("average/", tensors),
         optimizer=optimizer,
-        state=state or None,
+        state=state,
     )
 
 

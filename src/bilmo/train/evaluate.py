@@ -12,8 +12,8 @@ import torch
 
 from bilmo.ids.chars import Ids
 from bilmo.ids.windows import Text, Whole
-from bilmo.net.bilm import State
 from bilmo.net.config import Direction
+from bilmo.net.state import State
 from bilmo.train.loss import full_loss
 from bilmo.train.model import LanguageModel, WordArrays
 

@@ -25,8 +25,9 @@ from bilmo.errors import BilmoError, ConfigError, DamagedFile, TextError
 from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END, Ids
 from bilmo.ids.vocab import MARKS
 from bilmo.ids.windows import Stream, Text, TextStep, TextSteps, Whole
-from bilmo.net.bilm import State, moved, settle, spread
+from bilmo.net.bilm import settle
 from bilmo.net.config import Direction
+from bilmo.net.state import State
 from bilmo.store import model_folder as folders
 from bilmo.store.bundle import Bundle
 from bilmo.store.card import card_of
@@ -39,7 +40,7 @@ from bilmo.train.corpus import Corpus, Side
 from bilmo.train.evaluate import judge
 from bilmo.train.events import Cost, Event, Finished, Look, Step
 from bilmo.train.loss import Loss, full_loss, sampled_loss
-from bilmo.train.model import Judged, LanguageModel, WordArrays, detached
+from bilmo.train.model import Judged, LanguageModel, WordArrays
 from bilmo.train.optimizer import device_of, optimizer_of, rate_at, set_rate
 from bilmo.train.prior import Prior
 from bilmo.train.recipe import TrainRecipe
@@ -223,7 +224,7 @@ class Loop:
         if sound:
             self._optimizer.step()
             progress.usual_loss = nats if usual is None else 0.98 * usual + 0.02 * nats
-            self._state = detached(after) if recipe.context == "stream" else None
+            self._state = after.detach() if recipe.context == "stream" else None
             self._update_average()
         self._undone = 0 if sound else self._undone + 1
         if self._undone == SPOILED and self._checkpoint.exists():  # it was the step before that should not have been
@@ -308,15 +309,14 @@ class Loop:
         """What isolated sentences start from: the learned start, or where a carried state comes to rest."""
         if self.recipe.context == "sentences":
             return self.model.start_state(rows)
-        return spread(settle(self.model.bilm, self.shape.indexer().batch([[]])), rows)
+        return settle(self.model.bilm, self.shape.indexer().batch([[]])).expand(rows)
 
     def bundle(self, story: str = "") -> Bundle:
         """The model as it is now, ready to be saved; `story` is what its card tells of the training."""
         state = self.model.state_dict()
         weights = {name.removeprefix("bilm."): value for name, value in state.items() if not name.startswith("start.")}
         with torch.no_grad():
-            start = self.start(1)
-        start = moved(start, torch.device("cpu"))
+            start = self.start(1).to(torch.device("cpu"))
         weights = {name: value.cpu() for name, value in weights.items()}
         shape = self.shape
         made = Bundle(shape.config, weights, "trained by bilmo", vocab=shape.vocab, chars=shape.chars, start=start)
@@ -347,7 +347,7 @@ class Loop:
         self.model.load_state_dict(was.model)
         checkpoint.restore(self._optimizer, was.optimizer)
         self._average = {name: value.to(self._device) for name, value in was.average.items()}
-        self._state = was.state and moved(was.state, self._device)
+        self._state = was.state and was.state.to(self._device)
 
 
 def _exp(loss: float) -> float:

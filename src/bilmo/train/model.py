@@ -22,11 +22,11 @@ from bilmo.ids.batch import Indexer, Words
 from bilmo.ids.chars import UNKNOWN, Ids
 from bilmo.ids.vocab import MARKS
 from bilmo.ids.windows import Reading, TextStep
-from bilmo.net.bilm import BiLM, Rows, State
-from bilmo.net.cells import LayerState
+from bilmo.net.bilm import BiLM, Rows
 from bilmo.net.config import Direction
 from bilmo.net.kernels.threads import trained_side_by_side
 from bilmo.net.softmax import Softmax
+from bilmo.net.state import LayerState, State
 from bilmo.train.loss import Loss
 
 
@@ -75,8 +75,8 @@ class LanguageModel(nn.Module):
         super().__init__()
         self.bilm = bilm
         self.softmax = softmax
-        names = {f"{d}_{n}_{k}": part[0] for d, n, k, part in _parts(bilm.zero_state(1))}
-        self.start = nn.ParameterDict({name: nn.Parameter(value.clone()) for name, value in names.items()})
+        zeros = bilm.zero_state(1).named()
+        self.start = nn.ParameterDict({_parameter(name): nn.Parameter(part[0].clone()) for name, part in zeros.items()})
         """What every sentence starts from, one row of each state."""
         self.head_only = False
         """Train the softmax alone: the network stays as it is."""
@@ -88,22 +88,14 @@ class LanguageModel(nn.Module):
     def take(self, weights: dict[str, Tensor], start: State | None) -> None:
         """Go on from these values; a softmax or a start that they lack stays as it is."""
         state = {name if name.startswith("softmax.") else f"bilm.{name}": value for name, value in weights.items()}
-        for direction, number, k, part in _parts(start or {}):
-            state[f"start.{direction}_{number}_{k}"] = part[0]
+        if start is not None:
+            state |= {f"start.{_parameter(name)}": part[0] for name, part in start.named().items()}
         self.load_state_dict(self.state_dict() | state)
 
     def start_state(self, rows: int) -> State:
         """The learned start, for many rows."""
-        state: State = {}
-        for direction, stack in self.bilm.zero_state(1).items():
-            state[direction] = [
-                tuple(self._start(direction, n, k).expand(rows, -1) for k in range(len(layer)))
-                for n, layer in enumerate(stack)
-            ]
-        return state
-
-    def _start(self, direction: Direction, layer: int, part: int) -> Tensor:
-        return cast("Tensor", self.start[f"{direction}_{layer}_{part}"])
+        names = {name.replace("_", "."): cast("Tensor", value) for name, value in self.start.items()}
+        return State.from_named({name: value.expand(rows, -1) for name, value in names.items()})
 
     def forward(
         self, text: TextStep, words: WordArrays, targets: Callable[[Ids], Ids], state: State, loss: Loss
@@ -127,11 +119,11 @@ class LanguageModel(nn.Module):
         distinct, where = torch.unique(torch.cat(list(inputs.values())), return_inverse=True)
         device = self.softmax.weight.device
         half = partial(torch.autocast, device.type, torch.bfloat16, enabled=self.bfloat16_products)
-        after: State = {}
+        after: dict[Direction, list[LayerState]] = {}
 
         def top(direction: Direction, random: torch.Generator, x: Tensor) -> Tensor:
             with half():  # which every thread has to say for itself
-                outputs, after[direction] = self.bilm.stack(direction, x, rows, state[direction], random=random)
+                outputs, after[direction] = self.bilm.stack(direction, x, rows, state.stacks[direction], random=random)
                 return self.bilm.drop(outputs[-1], random)
 
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.head_only), half():
@@ -141,7 +133,7 @@ class LanguageModel(nn.Module):
                 [partial(top, direction, _generator(device)) for direction in inputs],
                 [F.embedding(here, vectors) for here in places],  # (N, D) each
             )
-        return tops, after
+        return tops, State(after)
 
     def _without_some_vectors(self, words: Words) -> Words:
         """While training, a share of the words as if they had no vector, so that their spelling is learned too."""
@@ -158,15 +150,6 @@ def _generator(device: torch.device) -> torch.Generator:
     return torch.Generator(device).manual_seed(int(torch.randint(2**62, ())))
 
 
-def _parts(state: State) -> list[tuple[Direction, int, int, Tensor]]:
-    return [
-        (direction, number, k, part)
-        for direction, stack in state.items()
-        for number, layer in enumerate(stack)
-        for k, part in enumerate(layer)
-    ]
-
-
-def detached(state: State) -> State:
-    """The same state, through which no gradient flows back."""
-    return {d: [cast("LayerState", tuple(s.detach() for s in layer)) for layer in stack] for d, stack in state.items()}
+def _parameter(name: str) -> str:
+    """The name of a part of the start among the parameters, where torch allows no dot."""
+    return name.replace(".", "_")

@@ -17,84 +17,84 @@ from hypothesis import strategies as st
 
 from bilmo.embed.output import hdf5 as as_hdf5
 from bilmo.embed.output import write as embeddings
-from bilmo.embed.output.table import Form, Row, Table
+from bilmo.embed.output.table import EmbeddedText, Table, VectorSpec
 from bilmo.embed.output.write import check, size, write
 from bilmo.errors import ConfigError, MissingExtra, OutputError
 
 import strategies
 
-FORMS = [
-    Form(width=5, split=True),
-    Form(width=5, layers=3),
-    Form(width=5, pooled=True, dtype="float16", split=True),
-    Form(width=5, layers=3, pooled=True),
-    Form(width=5, layers=2, dtype="float16"),
+SPECS = [
+    VectorSpec(width=5, split_by_bilmo=True),
+    VectorSpec(width=5, layers=3),
+    VectorSpec(width=5, pooled=True, dtype="float16", split_by_bilmo=True),
+    VectorSpec(width=5, layers=3, pooled=True),
+    VectorSpec(width=5, layers=2, dtype="float16"),
 ]
 SENTENCES = [["The", "cat"], [], ["a\0b", "\ud800", "naïve", "漢字"], ["The", "cat"], ["x" * 100_000], []]
 
 
-def table(form: Form, sentences: list[list[str]] = SENTENCES, seed: int = 0) -> Table:
+def table(spec: VectorSpec, sentences: list[list[str]] = SENTENCES, seed: int = 0) -> Table:
     random = np.random.default_rng(seed)
-    rows = [Row(" ".join(s), s, random.normal(size=form.shape(len(s))).astype(form.dtype)) for s in sentences]
-    return Table(form, lambda: iter(rows), len(rows), sum(map(len, sentences)))
+    rows = [EmbeddedText(" ".join(s), s, random.normal(size=spec.shape(len(s))).astype(spec.dtype)) for s in sentences]
+    return Table(spec, lambda: iter(rows), len(rows), sum(map(len, sentences)))
 
 
-def read_hdf5(path: Path, form: Form, count: int):
+def read_hdf5(path: Path, spec: VectorSpec, count: int):
     with h5py.File(path) as file:
-        tokens = [json.loads(text) for text in file["tokens"]] if form.split else None
-        assert set(file) == {*map(str, range(count)), "sentence_to_index", *(["tokens"] if form.split else [])}
+        tokens = [json.loads(text) for text in file["tokens"]] if spec.split_by_bilmo else None
+        assert set(file) == {*map(str, range(count)), "sentence_to_index", *(["tokens"] if spec.split_by_bilmo else [])}
         return tokens, [file[str(k)][...] for k in range(count)]
 
 
-def cut(vectors: np.ndarray, form: Form, lengths: list[int]) -> list[np.ndarray]:
+def cut(vectors: np.ndarray, spec: VectorSpec, lengths: list[int]) -> list[np.ndarray]:
     """One array of all, cut into sentences."""
-    if form.pooled:
+    if spec.pooled:
         return list(np.moveaxis(vectors, -2, 0))
     return np.split(vectors, np.cumsum(lengths)[:-1], axis=-2) if lengths else []
 
 
-def read_npy(path: Path, form: Form, count: int):
+def read_npy(path: Path, spec: VectorSpec, count: int):
     tokens = [json.loads(line) for line in path.with_suffix(".tokens.jsonl").read_bytes().splitlines()]
-    return tokens, cut(np.load(path), form, list(map(len, tokens)))
+    return tokens, cut(np.load(path), spec, list(map(len, tokens)))
 
 
-def read_npz(path: Path, form: Form, count: int):
+def read_npz(path: Path, spec: VectorSpec, count: int):
     with np.load(path) as file:
         tokens = json.loads(file["tokens.json"])
-        if not form.pooled:
+        if not spec.pooled:
             assert np.array_equal(np.diff(file["offsets"]), [len(sentence) for sentence in tokens])
             assert file["offsets"][0] == 0
-        return tokens, cut(file["vectors"], form, list(map(len, tokens)))
+        return tokens, cut(file["vectors"], spec, list(map(len, tokens)))
 
 
-def read_jsonl(path: Path, form: Form, count: int):
+def read_jsonl(path: Path, spec: VectorSpec, count: int):
     raw = path.read_bytes()
     if path.suffix != ".jsonl":
         raw = {".gz": gzip, ".xz": lzma}[path.suffix].decompress(raw)
     rows = [json.loads(line) for line in raw.splitlines()]
-    name = "vector" if form.pooled and form.layers is None else "vectors"
-    shapes = [form.shape(len(row["tokens"])) for row in rows]
-    vectors = [np.array(row[name], form.dtype).reshape(shape) for row, shape in zip(rows, shapes, strict=True)]
+    name = "vector" if spec.pooled and spec.layers is None else "vectors"
+    shapes = [spec.shape(len(row["tokens"])) for row in rows]
+    vectors = [np.array(row[name], spec.dtype).reshape(shape) for row, shape in zip(rows, shapes, strict=True)]
     return [row["tokens"] for row in rows], vectors
 
 
-def read_parquet(path: Path, form: Form, count: int):
+def read_parquet(path: Path, spec: VectorSpec, count: int):
     parquet = pytest.importorskip("pyarrow.parquet")
     found = parquet.read_table(path)
-    names = ["vector"] if form.layers is None else [f"layer_{k}" for k in range(form.layers)]
+    names = ["vector"] if spec.layers is None else [f"layer_{k}" for k in range(spec.layers)]
     columns = [found[name].combine_chunks().flatten().to_numpy(zero_copy_only=False) for name in names]
-    stacked = np.stack([column.reshape(-1, form.width) for column in columns])
-    values = stacked if form.layers else stacked[0]
-    if form.pooled:
+    stacked = np.stack([column.reshape(-1, spec.width) for column in columns])
+    values = stacked if spec.layers else stacked[0]
+    if spec.pooled:
         assert found["sentence"].to_pylist() == list(range(count))
-        return found["tokens"].to_pylist(), cut(values, form, [])
+        return found["tokens"].to_pylist(), cut(values, spec, [])
     tokens: list[list[str]] = [[] for _ in range(count)]
     for sentence, position, token in zip(
         *(found[n].to_pylist() for n in ("sentence", "position", "token")), strict=True
     ):
         assert position == len(tokens[sentence])
         tokens[sentence].append(token)
-    return tokens, cut(values, form, list(map(len, tokens)))
+    return tokens, cut(values, spec, list(map(len, tokens)))
 
 
 READERS = {
@@ -111,24 +111,24 @@ READERS = {
 
 def assert_same(path: Path, given: Table, ending: str) -> None:
     rows = list(given.read())
-    tokens, vectors = READERS[ending](path, given.form, len(rows))
+    tokens, vectors = READERS[ending](path, given.spec, len(rows))
     assert [v.shape for v in vectors] == [row.vectors.shape for row in rows]
     for found, row in zip(vectors, rows, strict=True):
-        assert found.dtype == given.form.dtype
+        assert found.dtype == given.spec.dtype
         assert np.array_equal(found, row.vectors)
     if tokens is not None:
         whole = [[t.replace("\ud800", "\ufffd") for t in row.tokens] for row in rows]
         assert tokens == (whole if ending == ".parquet" else [row.tokens for row in rows])
 
 
-@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("spec", SPECS, ids=str)
 @pytest.mark.parametrize("ending", READERS)
-def test_every_format_gives_back_what_was_written(tmp_path, ending, form, monkeypatch):
+def test_every_format_gives_back_what_was_written(tmp_path, ending, spec, monkeypatch):
     monkeypatch.setattr("bilmo.embed.output.parquet.GROUP", 100)
     monkeypatch.setattr("bilmo.embed.output.hdf5.AT_ONCE", 4)
     if ending == ".parquet":
         pytest.importorskip("pyarrow")
-    given = table(form)
+    given = table(spec)
     assert write(tmp_path / f"out{ending}", given) == []
     assert_same(tmp_path / f"out{ending}", given, ending)
     beside = ["out.tokens.jsonl"] if ending == ".npy" else []
@@ -137,10 +137,10 @@ def test_every_format_gives_back_what_was_written(tmp_path, ending, form, monkey
 
 @pytest.mark.parametrize("ending", [".h5", ".npy", ".npz", ".jsonl"])
 @settings(max_examples=30)
-@given(st.lists(strategies.sentences(), max_size=5), st.sampled_from(FORMS), strategies.seeds())
-def test_any_tokens_come_back(tmp_path_factory, ending, sentences, form, seed):
+@given(st.lists(strategies.sentences(), max_size=5), st.sampled_from(SPECS), strategies.seeds())
+def test_any_tokens_come_back(tmp_path_factory, ending, sentences, spec, seed):
     path = tmp_path_factory.getbasetemp() / f"any{ending}"
-    given = table(form, sentences, seed)
+    given = table(spec, sentences, seed)
     write(path, given)
     assert_same(path, given, ending)
 
@@ -150,7 +150,7 @@ def test_any_tokens_come_back(tmp_path_factory, ending, sentences, form, seed):
 def test_nothing_and_sentences_of_no_tokens(tmp_path, ending, sentences):
     if ending == ".parquet":
         pytest.importorskip("pyarrow")
-    given = table(FORMS[1], sentences)
+    given = table(SPECS[1], sentences)
     write(tmp_path / f"out{ending}", given)
     if sentences or ending != ".parquet":
         assert_same(tmp_path / f"out{ending}", given, ending)
@@ -158,9 +158,9 @@ def test_nothing_and_sentences_of_no_tokens(tmp_path, ending, sentences):
 
 @pytest.mark.parametrize("ending", [".h5", ".npz"])
 def test_packing_takes_less_room_and_changes_nothing(tmp_path, ending):
-    form = replace(FORMS[0], width=512)
-    rows = [Row("a b", ["a", "b"], np.ones((2, 512), np.float32))] * 20
-    given = Table(form, lambda: iter(rows), 20, 40)
+    spec = replace(SPECS[0], width=512)
+    rows = [EmbeddedText("a b", ["a", "b"], np.ones((2, 512), np.float32))] * 20
+    given = Table(spec, lambda: iter(rows), 20, 40)
     for compress in (False, True):
         write(tmp_path / f"{compress}{ending}", given, compress=compress)
         assert_same(tmp_path / f"{compress}{ending}", given, ending)
@@ -172,7 +172,7 @@ def test_packing_takes_less_room_and_changes_nothing(tmp_path, ending):
 
 
 def test_a_text_says_which_sentence_is_which_and_of_equal_ones_the_last(tmp_path):
-    write(tmp_path / "out.h5", table(Form(width=4, layers=3), [["a"], ["b", "/", "."], ["a"], [], ["é"], []]))
+    write(tmp_path / "out.h5", table(VectorSpec(width=4, layers=3), [["a"], ["b", "/", "."], ["a"], [], ["é"], []]))
     with h5py.File(tmp_path / "out.h5") as file:
         known = file["sentence_to_index"]
         assert known.shape == (1,)
@@ -182,18 +182,18 @@ def test_a_text_says_which_sentence_is_which_and_of_equal_ones_the_last(tmp_path
 
 
 def test_characters_that_end_a_text_elsewhere(tmp_path):
-    write(tmp_path / "out.h5", table(FORMS[1], [["a\0b\u2028c\ud800"]]))
+    write(tmp_path / "out.h5", table(SPECS[1], [["a\0b\u2028c\ud800"]]))
     with h5py.File(tmp_path / "out.h5") as file:
         assert json.loads(file["sentence_to_index"][0]) == {"a\0b\u2028c\ud800": "0"}
 
 
 def test_above_a_million_sentences_it_is_left_out_and_that_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(as_hdf5, "MOST_NAMED", 5)
-    (note,) = write(tmp_path / "out.h5", table(FORMS[1]))
-    assert note == "sentence_to_index was left out: 6 sentences, and it is kept up to 5"
+    (note,) = write(tmp_path / "out.h5", table(SPECS[1]))
+    assert note == "sentence_to_index is left out: the file has 6 sentences, the limit is 5"
     with h5py.File(tmp_path / "out.h5") as file:
         assert set(file) == set("012345")
-    assert write(tmp_path / "out.h5", table(FORMS[1], SENTENCES[:5])) == []
+    assert write(tmp_path / "out.h5", table(SPECS[1], SENTENCES[:5])) == []
 
 
 # What is refused
@@ -205,7 +205,7 @@ def test_a_file_is_replaced_when_all_went_well_and_not_before(tmp_path, ending):
         pytest.importorskip("pyarrow")
     path = tmp_path / f"out{ending}"
     path.write_text("old")
-    given = table(FORMS[1])
+    given = table(SPECS[1])
 
     def broken():
         yield from list(given.read())[:2]
@@ -222,7 +222,7 @@ def test_a_file_is_replaced_when_all_went_well_and_not_before(tmp_path, ending):
 
 @pytest.mark.parametrize("name", ["out", "out.txt", "out.json", "h5", "out.h5.gz"])
 def test_an_ending_that_nobody_knows_is_refused(tmp_path, name):
-    with pytest.raises(OutputError, match=r"ends in one of \.h5, \.hdf5, \.parquet"):
+    with pytest.raises(OutputError, match=r"decides the format; accepted: \.h5, \.hdf5, \.parquet"):
         check(tmp_path / name, compress=False)
 
 
@@ -233,7 +233,7 @@ def test_a_folder_is_no_file(tmp_path):
 
 
 def test_packing_is_refused_where_a_format_has_its_own(tmp_path):
-    for ending, says in {".parquet": "always is", ".npy": "Name it .npz", ".jsonl": "end in .jsonl.gz"}.items():
+    for ending, says in {".parquet": "always compressed", ".npy": "Use .npz", ".jsonl": "use .jsonl.gz"}.items():
         with pytest.raises(ConfigError, match=says):
             check(tmp_path / f"out{ending}", compress=True)
 
@@ -248,12 +248,12 @@ def test_a_package_that_is_missing_is_named_before_anything_is_computed(tmp_path
 
 
 @pytest.mark.parametrize("ending", [".npy", ".jsonl", ".h5"])
-@pytest.mark.parametrize("form", FORMS, ids=str)
-def test_the_size_to_come_is_about_right(tmp_path, ending, form):
-    given = table(replace(form, width=300), [["a"] * 30] * 40)
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+def test_the_size_to_come_is_about_right(tmp_path, ending, spec):
+    given = table(replace(spec, width=300), [["a"] * 30] * 40)
     path = tmp_path / f"out{ending}"
     write(path, given)
-    expected = size(path, given.form, sentences=given.sentences, tokens=given.tokens)
+    expected = size(path, given.spec, sentences=given.sentences, tokens=given.tokens)
     overhead = 40 * 700 if ending == ".h5" else 4000
     assert 0.7 * expected < path.stat().st_size < 1.2 * expected + overhead
 

@@ -17,7 +17,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from bilmo.embed.job import Event
-    from bilmo.embed.output.table import Form, Row
+    from bilmo.embed.output.table import EmbeddedText, VectorSpec
 
 LARGE = 100_000_000
 """Bytes of a file whose size is told before it is made."""
@@ -27,7 +27,7 @@ NUMBERS = 6
 
 def embedding(events: Iterable[Event], output: Path, split: str) -> None:
     """A run as it goes: sentences, tokens a second, time left; quiet where standard error is no terminal."""
-    from bilmo.embed.job import Begun, Finished, Step, readable
+    from bilmo.embed.job import Finished, Started, Step, readable
     from bilmo.embed.output.parts import folder_of
 
     console = Console(stderr=True, highlight=False)
@@ -46,7 +46,7 @@ def embedding(events: Iterable[Event], output: Path, split: str) -> None:
         task = bar.add_task("embedding", total=None, speed="")
         try:
             for event in events:
-                if isinstance(event, Begun):
+                if isinstance(event, Started):
                     piped = event.sentences is None
                     bar.update(task, total=event.sentences, completed=event.done_sentences)
                     if event.bytes is not None and event.bytes >= LARGE:
@@ -73,27 +73,27 @@ def embedding(events: Iterable[Event], output: Path, split: str) -> None:
             raise
 
 
-def json_lines(rows: Iterable[Row], form: Form) -> None:
+def json_lines(rows: Iterable[EmbeddedText], spec: VectorSpec) -> None:
     """A line for each text, as in a .jsonl file."""
     from bilmo.embed.output.jsonl import line
 
     for row in rows:
-        sys.stdout.buffer.write(line(row, form) + b"\n")  # as bytes: a terminal's encoding is not always UTF-8
+        sys.stdout.buffer.write(line(row, spec) + b"\n")  # as bytes: a terminal's encoding is not always UTF-8
         sys.stdout.buffer.flush()
 
 
-def tables(rows: Iterable[Row], form: Form) -> None:
+def tables(rows: Iterable[EmbeddedText], spec: VectorSpec) -> None:
     """Tokens and the first numbers of their vectors, for a terminal."""
     console = Console(highlight=False, markup=False)
-    layers = range(form.layers or 1)
+    layers = range(spec.layers or 1)
     for row in rows:
         table = Table(box=None, show_header=False, pad_edge=False)
-        names = [" ".join(row.tokens)] if form.pooled else row.tokens
-        values = row.vectors.reshape(len(layers), len(names), form.width)
+        names = [" ".join(row.tokens)] if spec.pooled else row.tokens
+        values = row.vectors.reshape(len(layers), len(names), spec.width)
         for number, name in enumerate(names):
             for layer in layers:
                 shown = [f"{value:8.4f}" for value in values[layer, number, :NUMBERS]]
-                label = [] if form.layers is None else [str(layer)]
-                table.add_row(name if layer == 0 else "", *label, *shown, "..." if form.width > NUMBERS else "")
+                label = [] if spec.layers is None else [str(layer)]
+                table.add_row(name if layer == 0 else "", *label, *shown, "..." if spec.width > NUMBERS else "")
         console.print(table)
         console.print()

@@ -1,6 +1,6 @@
-"""Vectors as HDF5, laid out as `allennlp elmo` wrote it: a dataset a sentence, named by its number from 0.
+"""Vectors as HDF5, in the layout of `allennlp elmo`: one dataset per sentence, named by its number from 0.
 
-Knows: h5py, writing beside. Blind to: how vectors are made.
+Knows: h5py, atomic writes. Blind to: how vectors are made.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from bilmo.store.atomic import new_file
 
 SENTENCES, TOKENS = "sentence_to_index", "tokens"
 MOST_NAMED = 1_000_000
-"""Sentences up to which the file says which is which: the text that says so is read whole, by whoever reads it."""
+"""Sentences up to which `sentence_to_index` is written: readers load that text as a whole."""
 AT_ONCE = 4096
-"""Sentences whose tokens are written at a time."""
+"""Sentences whose tokens are written in one call."""
 
 
 def write(path: Path, table: Table, *, compress: bool = False) -> list[str]:
-    """Write the file; what was left out is told.
+    """Write the file; returns notes on what was left out.
 
-    `sentence_to_index` is a JSON text that gives the number of each sentence; of equal ones the last, as ever.
-    `tokens` has a JSON list for each sentence, and is there only where the text was split by bilmo.
+    `sentence_to_index` is a JSON text with the number of each sentence; of equal sentences the last, as in allennlp.
+    `tokens` has one JSON list per sentence; it is written only if bilmo split the text.
     """
     packing = {"compression": "gzip", "compression_opts": 1, "shuffle": True} if compress else {}
     named = table.sentences <= MOST_NAMED
@@ -41,15 +41,15 @@ def write(path: Path, table: Table, *, compress: bool = False) -> list[str]:
                 file.create_dataset(str(number), data=row.vectors, **(packing if row.vectors.size else {}))
             if named:
                 file.create_dataset(SENTENCES, data=[_numbers(table)], dtype=h5py.string_dtype(), shape=(1,))
-            if table.form.split:
+            if table.spec.split_by_bilmo:
                 _write_tokens(file, table)
     if named:
         return []
-    return [f"{SENTENCES} was left out: {table.sentences:,} sentences, and it is kept up to {MOST_NAMED:,}"]
+    return [f"{SENTENCES} is left out: the file has {table.sentences:,} sentences, the limit is {MOST_NAMED:,}"]
 
 
 def _numbers(table: Table) -> bytes:
-    """Texts to numbers as JSON; put together piece by piece, for a dictionary of all texts takes far more memory."""
+    """Texts to numbers as JSON, built piece by piece: a dictionary of all texts would take far more memory."""
     last = _last_of_equal(np.fromiter((hash(row.text) for row in table.read()), np.int64, table.sentences))
     text = bytearray(b"{")
     for number, row in enumerate(table.read()):
@@ -61,18 +61,18 @@ def _numbers(table: Table) -> bytes:
 
 
 def _last_of_equal(keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-    _, from_backward = np.unique(keys[::-1], return_index=True)
+    _, from_end = np.unique(keys[::-1], return_index=True)
     last = np.zeros(len(keys), dtype=bool)
-    last[len(keys) - 1 - from_backward] = True
+    last[len(keys) - 1 - from_end] = True
     return last
 
 
 def _write_tokens(file: h5py.File, table: Table) -> None:
-    kept = file.create_dataset(TOKENS, (table.sentences,), h5py.string_dtype())
+    stored = file.create_dataset(TOKENS, (table.sentences,), h5py.string_dtype())
     some: list[str] = []
     at = 0
     for row in table.read():
-        some.append(json.dumps(row.tokens))  # with escapes: a text in HDF5 holds neither NUL nor lone surrogates
+        some.append(json.dumps(row.tokens))  # escaped, because strings in HDF5 cannot hold NUL or lone surrogates
         if len(some) == AT_ONCE or at + len(some) == table.sentences:
-            kept[at : at + len(some)] = some
+            stored[at : at + len(some)] = some
             at, some = at + len(some), []

@@ -1,6 +1,6 @@
-"""Vectors as JSON, a line a sentence: for people's eyes and for programs that know nothing else.
+"""Vectors as JSON lines, one line per text: easy to read for people and for any program.
 
-Knows: json, packing. Blind to: how vectors are made.
+Knows: json, compression. Blind to: how vectors are made.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from typing import IO, Any
 
 from numpy.typing import NDArray
 
-from bilmo.embed.output.table import Form, Row, Table
+from bilmo.embed.output.table import EmbeddedText, Table, VectorSpec
 from bilmo.errors import need
 from bilmo.store.atomic import new_file
 from bilmo.text.files import ZSTD_MODULE
 
 DIGITS = {"float32": "%.9g", "float16": "%.5g"}
-"""As many as give back the very same number."""
+"""Enough digits to read back exactly the same number."""
 
 
 def write(path: Path, table: Table) -> list[str]:
-    """Write the file, packed where its name ends in .gz, .xz or .zst."""
+    """Write the file, compressed if its name ends in .gz, .xz or .zst."""
     with new_file(path) as partial, opener(path)(partial, "wb") as file:
-        file.writelines(line(row, table.form) + b"\n" for row in table.read())
+        file.writelines(line(row, table.spec) + b"\n" for row in table.read())
     return []
 
 
 def opener(path: Path) -> Callable[[Path, str], IO[bytes]]:
-    """What opens a file for writing, packed as its ending says."""
+    """The function that opens a file for writing, compressed according to its ending."""
     ending = path.suffix.lower()
     if ending == ".zst":
         zstd = need(ZSTD_MODULE, extra="zst", purpose=f"Writing {path}")
@@ -41,12 +41,12 @@ def opener(path: Path) -> Callable[[Path, str], IO[bytes]]:
     return known.get(ending, Path.open)
 
 
-def line(row: Row, form: Form) -> bytes:
-    """{"tokens": [...], "vectors": [[...], ...]}, or "vector" where tokens were pooled."""
-    name = "vector" if form.pooled and form.layers is None else "vectors"
+def line(row: EmbeddedText, spec: VectorSpec) -> bytes:
+    """{"tokens": [...], "vectors": [[...], ...]}, or "vector" if tokens are pooled."""
+    name = "vector" if spec.pooled and spec.layers is None else "vectors"
     tokens = json.dumps(row.tokens, ensure_ascii=False)
     text = f'{{"tokens": {tokens}, "{name}": {_numbers(row.vectors)}}}'
-    # A lone surrogate has no bytes in UTF-8; as an escape it is JSON, and comes back as what it was.
+    # UTF-8 cannot hold a lone surrogate; escaped it is valid JSON and is read back as it was.
     return text.encode("utf-8", "backslashreplace")
 
 

@@ -1,9 +1,9 @@
-"""Vectors as numpy's own files: one array of all tokens, or of all sentences where they were pooled.
+"""Vectors as .npy and .npz: one array of all tokens, or of all texts if tokens are pooled.
 
-Knows: numpy's formats, writing beside. Blind to: how vectors are made.
+Knows: numpy's formats, atomic writes. Blind to: how vectors are made.
 """
 
-# L layers, N tokens of all sentences, S sentences, W width
+# L layers, N tokens of all texts, S texts, W width
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from bilmo.store.atomic import new_file
 
 
 def write_npy(path: Path, table: Table) -> list[str]:
-    """One array, and beside it NAME.tokens.jsonl: a line for each sentence, the list of its tokens."""
+    """One array, and NAME.tokens.jsonl beside it with one line per text: the list of its tokens."""
     with new_file(path) as partial, new_file(tokens_beside(path)) as tokens:
         with partial.open("wb") as file:
-            write_array(file, _shape(table), table.form.dtype, _in_a_row(table))
+            write_array(file, _shape(table), table.spec.dtype, _pieces(table))
         with tokens.open("wb") as file:
             file.writelines(_json(row.tokens) + b"\n" for row in table.read())
     return []
 
 
 def tokens_beside(path: Path) -> Path:
-    """Where the tokens stand whose vectors are in a .npy file."""
+    """The file of tokens that belongs to a .npy file."""
     return path.with_suffix(".tokens.jsonl")
 
 
 def write_npz(path: Path, table: Table, *, compress: bool = False) -> list[str]:
-    """`vectors`, one array; `offsets`, where each sentence begins in it; `tokens.json`, a list of tokens for each."""
+    """`vectors`, one array; `offsets`, where each text begins in it; `tokens.json`, one list of tokens per text."""
     packing = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
     with (
         new_file(path) as partial,
         zipfile.ZipFile(partial, "w", packing, compresslevel=1 if compress else None) as archive,
     ):
         with archive.open("vectors.npy", "w", force_zip64=True) as file:
-            write_array(file, _shape(table), table.form.dtype, _in_a_row(table))
-        if not table.form.pooled:
+            write_array(file, _shape(table), table.spec.dtype, _pieces(table))
+        if not table.spec.pooled:
             ends = np.cumsum(np.fromiter((len(row.tokens) for row in table.read()), np.int64, table.sentences))
             with archive.open("offsets.npy", "w", force_zip64=True) as file:
                 write_array(file, (table.sentences + 1,), "int64", [np.array([0]), ends])
@@ -57,7 +57,7 @@ def write_npz(path: Path, table: Table, *, compress: bool = False) -> list[str]:
 
 
 def write_array(file: IO[bytes], shape: tuple[int, ...], dtype: str, pieces: Iterable[NDArray[Any]]) -> None:
-    """An array in numpy's format, of which only a piece is in memory at a time."""
+    """Write an array in numpy's format, one piece at a time."""
     kind = np.dtype(dtype).newbyteorder("<")
     npy.write_array_header_1_0(file, {"descr": kind.str, "fortran_order": False, "shape": shape})
     for piece in pieces:
@@ -65,20 +65,20 @@ def write_array(file: IO[bytes], shape: tuple[int, ...], dtype: str, pieces: Ite
 
 
 def _shape(table: Table) -> tuple[int, ...]:
-    """(L, N, W), without L where layers were mixed; S instead of N where tokens were pooled."""
-    form = table.form
-    layers = () if form.layers is None else (form.layers,)
-    return (*layers, table.sentences if form.pooled else table.tokens, form.width)
+    """(L, N, W); without L if layers are mixed, S instead of N if tokens are pooled."""
+    spec = table.spec
+    layers = () if spec.layers is None else (spec.layers,)
+    return (*layers, table.sentences if spec.pooled else table.tokens, spec.width)
 
 
-def _in_a_row(table: Table) -> Iterator[NDArray[Any]]:
-    if table.form.layers is None:
+def _pieces(table: Table) -> Iterator[NDArray[Any]]:
+    if table.spec.layers is None:
         yield from (row.vectors for row in table.read())
         return
-    for layer in range(table.form.layers):  # a layer stands whole before the next, so the rows are read for each
+    for layer in range(table.spec.layers):  # one layer after the other, so the texts are read once per layer
         yield from (row.vectors[layer] for row in table.read())
 
 
 def _json(tokens: list[str]) -> bytes:
-    # A lone surrogate has no bytes in UTF-8; as an escape it is JSON, and comes back as what it was.
+    # UTF-8 cannot hold a lone surrogate; escaped it is valid JSON and is read back as it was.
     return json.dumps(tokens, ensure_ascii=False).encode("utf-8", "backslashreplace")

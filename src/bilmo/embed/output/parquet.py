@@ -1,6 +1,6 @@
-"""Vectors as Parquet: a row a token, or a row a sentence where tokens were pooled.
+"""Vectors as Parquet: one row per token, or one row per text if tokens are pooled.
 
-Knows: pyarrow, writing beside. Blind to: how vectors are made.
+Knows: pyarrow, atomic writes. Blind to: how vectors are made.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from bilmo.embed.output.table import Form, Row, Table
+from bilmo.embed.output.table import EmbeddedText, Table, VectorSpec
 from bilmo.errors import need
 from bilmo.store.atomic import new_file
 
 GROUP = 1 << 26
-"""Bytes of vectors that make a row group, the unit that readers skip or take."""
+"""Bytes of vectors in one row group, the unit that readers load."""
 
 
 def arrow() -> tuple[Any, Any]:
@@ -25,19 +25,19 @@ def arrow() -> tuple[Any, Any]:
 
 
 def write(path: Path, table: Table) -> list[str]:
-    """`sentence` is its number from 0; then `position`, `token` and its vector, or all `tokens` and one vector.
+    """Columns: `sentence`, its number from 0; then `position`, `token` and its vector, or all `tokens` and one vector.
 
-    The vector is called `vector`, or `layer_0`, `layer_1` and so on. A sentence without tokens has no rows, or, where
-    tokens were pooled, a row of zeros.
+    The vector is called `vector`, or `layer_0`, `layer_1` and so on. A text without tokens has no rows, or one row of
+    zeros if tokens are pooled.
     """
     pa, parquet = arrow()
-    form = table.form
-    vectors = _vector_names(form)
-    kind = pa.list_(pa.float16() if form.dtype == "float16" else pa.float32(), form.width)
+    spec = table.spec
+    vectors = _vector_names(spec)
+    kind = pa.list_(pa.float16() if spec.dtype == "float16" else pa.float32(), spec.width)
     first = {"sentence": pa.int64()}
-    first |= {"tokens": pa.list_(pa.string())} if form.pooled else {"position": pa.int32(), "token": pa.string()}
+    first |= {"tokens": pa.list_(pa.string())} if spec.pooled else {"position": pa.int32(), "token": pa.string()}
     schema = pa.schema(first | dict.fromkeys(vectors, kind))
-    # Floats pack better when their first bytes stand together, then their second bytes, and so on.
+    # Floats compress better if all first bytes come together, then all second bytes, and so on.
     settings = {
         "compression": "zstd",
         "use_dictionary": [name for name in first if name in ("sentence", "token")],
@@ -45,21 +45,21 @@ def write(path: Path, table: Table) -> list[str]:
     }
     with new_file(path) as partial, parquet.ParquetWriter(partial, schema, **settings) as file:
         for group in _groups(table):
-            columns = _columns(group, form)
+            columns = _columns(group, spec)
             for number, name in enumerate(vectors):
-                values = [row.vectors if form.layers is None else row.vectors[number] for _, row in group]
+                values = [row.vectors if spec.layers is None else row.vectors[number] for _, row in group]
                 flat = np.concatenate([value.reshape(-1) for value in values])
-                columns[name] = pa.FixedSizeListArray.from_arrays(pa.array(flat), form.width)
+                columns[name] = pa.FixedSizeListArray.from_arrays(pa.array(flat), spec.width)
             file.write_table(pa.table(columns, schema=schema))
     return []
 
 
-def _vector_names(form: Form) -> list[str]:
-    return ["vector"] if form.layers is None else [f"layer_{number}" for number in range(form.layers)]
+def _vector_names(spec: VectorSpec) -> list[str]:
+    return ["vector"] if spec.layers is None else [f"layer_{number}" for number in range(spec.layers)]
 
 
-def _groups(table: Table) -> Iterator[list[tuple[int, Row]]]:
-    group: list[tuple[int, Row]] = []
+def _groups(table: Table) -> Iterator[list[tuple[int, EmbeddedText]]]:
+    group: list[tuple[int, EmbeddedText]] = []
     size = 0
     for number, row in enumerate(table.read()):
         group.append((number, row))
@@ -71,16 +71,16 @@ def _groups(table: Table) -> Iterator[list[tuple[int, Row]]]:
         yield group
 
 
-def _columns(group: list[tuple[int, Row]], form: Form) -> dict[str, Any]:
-    if form.pooled:
-        return {"sentence": [number for number, _ in group], "tokens": [_whole(row.tokens) for _, row in group]}
+def _columns(group: list[tuple[int, EmbeddedText]], spec: VectorSpec) -> dict[str, Any]:
+    if spec.pooled:
+        return {"sentence": [number for number, _ in group], "tokens": [_encodable(row.tokens) for _, row in group]}
     return {
         "sentence": np.repeat([number for number, _ in group], [len(row.tokens) for _, row in group]),
         "position": np.concatenate([np.arange(len(row.tokens), dtype=np.int32) for _, row in group]),
-        "token": [token for _, row in group for token in _whole(row.tokens)],
+        "token": [token for _, row in group for token in _encodable(row.tokens)],
     }
 
 
-def _whole(tokens: list[str]) -> list[str]:
-    """Tokens that UTF-8 can hold: a lone surrogate, which it cannot, becomes U+FFFD."""
+def _encodable(tokens: list[str]) -> list[str]:
+    """Tokens that UTF-8 can hold: a lone surrogate becomes U+FFFD."""
     return [token.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for token in tokens]

@@ -1,9 +1,9 @@
-"""Vectors of many sentences on their way to a file: a row a sentence, read one at a time, as often as needed.
+"""Vectors of many texts on their way to a file: one text at a time, as often as a writer needs.
 
 Knows: numpy. Blind to: files, how vectors are made.
 """
 
-# L layers, N tokens of a sentence, W width of a vector
+# L layers, N tokens of a text, W width of a vector
 
 from __future__ import annotations
 
@@ -16,44 +16,45 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
-class Row:
-    """A sentence, or a line of several: as it was given, its tokens, and their vectors."""
+class EmbeddedText:
+    """One line of the input, of one or several sentences: the text as given, its tokens, and their vectors."""
 
     text: str
     tokens: list[str]
     vectors: NDArray[np.floating[Any]]
-    """Of the shape that `Form.shape` tells."""
+    """Of the shape that `VectorSpec.shape` gives."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form:
-    """What the vectors of every sentence look like."""
+class VectorSpec:
+    """What the vectors of every text have in common."""
 
     width: int
     layers: int | None = None
-    """How many layers stand one after the other; None where they were mixed into one."""
+    """Number of separate layers; None if they are mixed into one."""
     pooled: bool = False
-    """One vector a sentence."""
+    """One vector per text instead of one per token."""
     dtype: str = "float32"
-    split: bool = False
-    """The text was split here, so only we know its tokens."""
+    split_by_bilmo: bool = False
+    """The user does not know the tokens, so files must hold them."""
 
     def shape(self, tokens: int) -> tuple[int, ...]:
-        """(L, N, W), without L where layers were mixed and without N where tokens were pooled."""
+        """(L, N, W); without L if layers are mixed, without N if tokens are pooled."""
         layers = () if self.layers is None else (self.layers,)
         return (*layers, self.width) if self.pooled else (*layers, tokens, self.width)
 
     def bytes(self, *, sentences: int, tokens: int) -> int:
-        """Room for the numbers of so many."""
+        """Size of the vectors of so many texts."""
         one = self.width * (self.layers or 1) * np.dtype(self.dtype).itemsize
         return one * (sentences if self.pooled else tokens)
 
 
 @dataclass(frozen=True)
 class Table:
-    """All rows, in order; `read` begins from the first each time."""
+    """All texts, in order; each call of `read` starts from the first."""
 
-    form: Form
-    read: Callable[[], Iterator[Row]]
+    spec: VectorSpec
+    read: Callable[[], Iterator[EmbeddedText]]
     sentences: int
+    """Number of texts."""
     tokens: int

@@ -1,4 +1,4 @@
-"""Vectors of many sentences in a file, its format chosen by its name.
+"""Write vectors of many texts to a file; its ending decides the format.
 
 Knows: every writer. Blind to: how vectors are made.
 """
@@ -7,33 +7,33 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bilmo.embed.output.table import Form, Table
+from bilmo.embed.output.table import Table, VectorSpec
 from bilmo.errors import ConfigError, OutputError
 
 ENDINGS = (".h5", ".hdf5", ".parquet", ".npy", ".npz", ".jsonl", ".jsonl.gz", ".jsonl.xz", ".jsonl.zst")
-PACKED = (".h5", ".hdf5", ".npz")
-"""Formats that are packed when asked; Parquet always is, and JSON where the name says so."""
+COMPRESSIBLE = (".h5", ".hdf5", ".npz")
+"""Formats that --compress applies to. Parquet is always compressed, JSON lines if the ending says so."""
 
 
 def ending(path: Path) -> str:
-    """The ending that tells the format, one of ENDINGS."""
+    """The ending that decides the format, one of ENDINGS."""
     name = path.name.lower()
     found = [known for known in ENDINGS if name.endswith(known)]
     if not found:
-        raise OutputError(f"{path}: the name of a file of vectors ends in one of {', '.join(ENDINGS)}")
+        raise OutputError(f"{path}: the ending of the name decides the format; accepted: {', '.join(ENDINGS)}")
     return max(found, key=len)
 
 
 def check(path: Path, *, compress: bool) -> None:
-    """Refuse what cannot be written before anything is computed: the name, and packages that are missing."""
+    """Refuse what cannot be written before anything is computed: a wrong name, a missing package."""
     kind = ending(path)
     try:
         if path.is_dir():
             raise OutputError(f"{path}: this is a folder. Name a file to write.")
     except OSError as error:
         raise OutputError(f"{path}: cannot be written ({error.strerror}).") from None
-    if compress and kind not in PACKED:
-        raise ConfigError(f"{path}: only {', '.join(PACKED)} are packed by --compress. {_other_packing(kind)}")
+    if compress and kind not in COMPRESSIBLE:
+        raise ConfigError(f"{path}: --compress is for {', '.join(COMPRESSIBLE)} only. {_other_compression(kind)}")
     if kind == ".parquet":
         from bilmo.embed.output.parquet import arrow
 
@@ -44,24 +44,24 @@ def check(path: Path, *, compress: bool) -> None:
         opener(path)
 
 
-def _other_packing(kind: str) -> str:
+def _other_compression(kind: str) -> str:
     if kind == ".parquet":
-        return "Parquet always is."
-    return "Name it .npz instead." if kind == ".npy" else "For JSON, let the name end in .jsonl.gz, .xz or .zst."
+        return "Parquet files are always compressed."
+    return "Use .npz instead." if kind == ".npy" else "For JSON lines use .jsonl.gz, .jsonl.xz or .jsonl.zst."
 
 
-def size(path: Path, form: Form, *, sentences: int, tokens: int) -> int:
-    """About how many bytes the file will have."""
-    numbers = form.bytes(sentences=sentences, tokens=tokens)
+def size(path: Path, spec: VectorSpec, *, sentences: int, tokens: int) -> int:
+    """The approximate size of the file in bytes."""
+    numbers = spec.bytes(sentences=sentences, tokens=tokens)
     if ending(path).startswith(".jsonl"):  # digits, a point, a sign, a comma
-        return numbers * (3 if form.dtype == "float32" else 5)
+        return numbers * (3 if spec.dtype == "float32" else 5)
     return numbers
 
 
 def write(path: Path, table: Table, *, compress: bool = False) -> list[str]:
-    """Write all rows, in the format that the name says; the file appears when it is whole. What was left out is told.
+    """Write all texts in the format of the ending; the file appears when it is complete. Returns notes for the user.
 
-    h5py and pyarrow take a moment to import, so only what is needed is.
+    h5py and pyarrow are slow to import, so each is imported only for its own format.
     """
     kind = ending(path)
     if kind in (".h5", ".hdf5"):

@@ -13,8 +13,6 @@ Knows: Estimator, safetensors. Blind to: single tasks, data, the command line.
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
@@ -33,7 +31,7 @@ from bilmo.errors import ConfigError, DamagedFile, NotAModel, OutputError, Weigh
 from bilmo.ids.vocab import Vocab
 from bilmo.net.config import STRICT, BiLMConfig
 from bilmo.store import model_folder as folders
-from bilmo.store.atomic import new_folder
+from bilmo.store.atomic import new_files, new_folder
 from bilmo.store.model_folder import checked, naming, read_json, same_length, sha256_of
 from bilmo.tasks.core.estimator import Estimator
 from bilmo.tasks.core.loop import learned_state
@@ -106,17 +104,8 @@ def publish(task: Estimator[Any, Any], folder: Path, *, model: str = "", written
 
     written: the result of the previous call, {} for the first. Given word vectors never change and are written once.
     """
-    try:
-        with tempfile.TemporaryDirectory(prefix=".", suffix=".partial", dir=folder) as name:
-            hashes = _fill(task, Path(name), model, written)
-            if (Path(name) / BILM).exists():
-                shutil.rmtree(folder / BILM, ignore_errors=True)
-            for file in (BILM, WORDS, VECTORS, PICTURE, CARD, WEIGHTS, CONFIG):
-                if (Path(name) / file).exists():
-                    (Path(name) / file).replace(folder / file)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be written ({error.strerror or error})") from None
-    return hashes
+    with new_files(folder) as partial:
+        return _fill(task, partial, model, written)
 
 
 def _fill(task: Estimator[Any, Any], partial: Path, model: str, written: dict[str, str]) -> dict[str, str]:

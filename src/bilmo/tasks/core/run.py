@@ -1,8 +1,8 @@
-"""A fit from examples to a folder: learned, judged, saved, resumed.
+"""Fit a task into a folder: the best epoch so far is published there, and the run can be resumed.
 
-The folder holds the best so far at every moment, and in `training/` what is needed to go on.
+The folder holds a complete task from the first epoch on, and in `training/` what is needed to resume.
 
-Knows: Task, folder. Blind to: how files of examples look, the command line.
+Knows: Estimator, folder, runs. Blind to: the layout of files of examples, the command line.
 """
 
 from __future__ import annotations
@@ -10,47 +10,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bilmo.errors import ConfigError
-from bilmo.net.config import STRICT
-from bilmo.store.atomic import new_file
-from bilmo.store.run_folder import CHECKPOINT, RUN, alone, run_of
+from bilmo.store.checkpoint import CHECKPOINT
+from bilmo.store.run import Identity, open_run
 from bilmo.tasks.core import folder as folders
 from bilmo.tasks.core.estimator import Estimator
 from bilmo.tasks.core.events import Epoch, Event, Finished
 from bilmo.tasks.core.settings import check_settings
 from bilmo.tasks.core.spec import Dataset
-from bilmo.tasks.network.words import identity
-from bilmo.train.recipe import differences
+from bilmo.tasks.network.words import identity as identity_of_words
 
-KIND = "run of a task"
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunFile:
-    """What identifies a run: it can go on only as what it was."""
-
-    __pydantic_config__ = STRICT
-
-    task: str
-    settings: dict[str, Any]
-    bilm: str
-    """What identifies the biLM, wherever it lies; empty without ELMo."""
-    vectors: str
-    """What identifies the word vectors."""
-    data: str
-    """A hash of all examples."""
-
-
-OTHERS = {
-    "bilm": "the biLM is another one",
-    "vectors": "the word vectors are others",
-    "data": "the examples are others",
-}
-"""What to say where a hash differs."""
+LENGTH = ("epochs", "patience")
+"""Settings that may change when a run is resumed: no step depends on them."""
 
 
 def fit(
@@ -61,46 +35,21 @@ def fit(
     *,
     model: str,
 ) -> Iterator[Event]:
-    """Learn into a folder, or go on where the same run stopped; `model` is where the biLM will be looked for."""
-    now = RunFile(
-        task=task.task.name,
-        settings=asdict(check_settings(task.settings, task.task.settings)),
-        bilm=task.elmo.bundle.identity() if task.elmo is not None else "",
-        vectors=identity(task.vectors),
-        data=hashlib.sha256(json.dumps([train[:2], dev and dev[:2]]).encode()).hexdigest(),
+    """Fit into a folder, or resume the same run where it stopped; `model` is where the biLM can be found again."""
+    settings = asdict(check_settings(task.settings, task.task.settings))
+    examples = [(part.examples, part.answers) if part is not None else None for part in (train, dev)]
+    identity = Identity(
+        settings={"task": task.task.name} | {name: value for name, value in settings.items() if name not in LENGTH},
+        inputs={
+            "the biLM": task.elmo.bundle.identity() if task.elmo is not None else "",
+            "the word vectors": identity_of_words(task.vectors),
+            "the examples": hashlib.sha256(json.dumps(examples).encode()).hexdigest(),
+        },
     )
-    with alone(folder, KIND) as work:
-        _same(now, work)
-        begun = False
+    with open_run(folder, folder / "training", kind="task run", identity=identity) as run:
         written: dict[str, str] = {}
-        for event in task.events(train, dev=dev, checkpoint=work / CHECKPOINT):
-            if not begun:  # the data could be used: from now on this is a run
-                with new_file(work / RUN) as partial:
-                    partial.write_text(json.dumps(asdict(now), indent=1), encoding="utf-8")
-                begun = True
+        for event in task.events(train, dev=dev, checkpoint=run.work / CHECKPOINT):
+            run.start()  # after the first event: the examples can be used
             if (isinstance(event, Epoch) and event.best) or isinstance(event, Finished):
                 written = folders.publish(task, folder, model=model, written=written)
             yield event
-
-
-def _same(now: RunFile, work: Path) -> None:
-    """Whatever was begun here must be this run; how long it lasts at most may change, for no step depends on it."""
-    was = run_of(work, RunFile, KIND)
-    if was is None:
-        return
-    given = json.loads(json.dumps(now.settings))  # as it is read from the file
-    lasting = was.settings | {"epochs": given["epochs"], "patience": given["patience"]}
-    names = [*was.settings, *(name for name in given if name not in was.settings)]
-    changed = [
-        f"settings.{name} was {lasting.get(name)!r} and is now {given.get(name)!r}"
-        for name in names
-        if lasting.get(name) != given.get(name)
-    ]
-    changed += differences(replace(was, settings={}), replace(now, settings={}))
-    if changed:
-        shown = [OTHERS.get(line.split()[0], line) for line in changed]
-        raise ConfigError(
-            f"{work.parent}: was begun with other settings, so it cannot be gone on with.\n"
-            + "\n".join(f"  {line}" for line in shown)
-            + "\nUse the same settings, or another folder."
-        )

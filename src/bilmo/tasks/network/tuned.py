@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from bilmo.embed.embedder import settled
 from bilmo.ids.batch import Batch, Sentence
-from bilmo.net.bilm import State, spread
 from bilmo.net.layers import Layers
+from bilmo.net.state import State
 from bilmo.store.bundle import Bundle
 
 
@@ -35,7 +35,7 @@ class Tuned(nn.Module):
 
     def forward(self, batch: Batch) -> Layers:
         """A batch to its layers, boundaries left out."""
-        layers, _ = self.network(batch, spread(self._start, len(batch.lengths)))
+        layers, _ = self.network(batch, self._start.expand(len(batch.lengths)))
         inside: Layers = layers.inside()
         return inside
 

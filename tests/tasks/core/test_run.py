@@ -1,0 +1,72 @@
+"""A fit into a folder keeps the promises of every run: what is published is whole, and no place makes it hang."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import bilmo
+from bilmo.errors import OutputError
+from bilmo.store import atomic
+from bilmo.tasks import folder
+from bilmo.tasks.classify.classifier import Classifier
+from bilmo.tasks.core import run
+from bilmo.tasks.core.spec import Dataset
+
+from task_data import texts
+
+SMALL = {"hidden": 6, "epochs": 3, "patience": 9, "rate": 0.02}
+
+
+def fit(model: Path, out: Path, **settings):
+    task = Classifier(bilmo.load(model), **SMALL, **settings)
+    return run.fit(task, out, Dataset(*texts(30)), None, model=str(model))
+
+
+@pytest.mark.parametrize("tune", [False, True])
+def test_ctrl_c_while_a_better_task_is_published_leaves_one_whole_task(model, tmp_path, monkeypatch, tune):
+    """Also where the biLM, a folder in the folder, is trained with the task."""
+    replace, pressed = Path.replace, []
+
+    def impatient(self, target):
+        replace(self, target)
+        if target == tmp_path / "out" / "task.safetensors":
+            pressed.append(target)
+            if len(pressed) == 2:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", impatient)
+    with pytest.raises(KeyboardInterrupt):
+        list(fit(model, tmp_path / "out", tune=tune))
+    monkeypatch.undo()
+    assert len(folder.load(tmp_path / "out").predict(["a cat"])) == 1
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_a_published_task_is_on_the_disk_before_it_replaces_the_old_one(model, tmp_path, monkeypatch):
+    synced, sync, replace, torn = set(), atomic.sync, Path.replace, []
+    monkeypatch.setattr(atomic, "sync", lambda path: (synced.add(path), sync(path)))
+    monkeypatch.setattr(Path, "replace", lambda self, to: (self in synced or torn.append(to), replace(self, to)))
+    list(fit(model, tmp_path / "out", tune=True))
+    assert not torn and any(path.name == "task.safetensors" for path in synced)
+
+
+def test_a_run_of_the_version_before_is_refused(model, tmp_path):
+    """Its run.json had no format number."""
+    description = tmp_path / "out" / "training" / "run.json"
+    description.parent.mkdir(parents=True)
+    description.write_text('{"task": "classify", "settings": {}, "bilm": "", "vectors": "", "data": ""}')
+    with pytest.raises(OutputError, match=r"out: was started by another version of bilmo \(run format 1"):
+        list(fit(model, tmp_path / "out"))
+    assert [path.name for path in description.parent.iterdir()] != []
+
+
+@pytest.mark.parametrize("place", ["file.txt/out", "/proc/self/out", "/proc/out"])
+def test_a_place_that_cannot_hold_files_is_an_error(model, tmp_path, monkeypatch, place):
+    if not Path("/proc/self").is_dir():
+        pytest.skip("there is no /proc")
+    monkeypatch.chdir(tmp_path)
+    Path("file.txt").write_text("x")
+    with pytest.raises(OutputError, match="out: cannot be written"):
+        list(fit(model, Path(place)))
