@@ -95,8 +95,7 @@ def test_commands_run(page, workplace):
         else:
             assert name == "bilmo", f"{page.name} shows a command that no test runs: {line}"
             done = program(workplace, *rest)
-            assert done.code == 0, f"{line}
-{done.err}"
+            assert done.code == 0, f"{line}\n{done.err}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
