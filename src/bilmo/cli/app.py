@@ -51,13 +51,13 @@ COMMANDS = (
     train.train,
     finetune.finetune,
     evaluate.evaluate,
-    fit.fit,
-    predict.predict,
-    score.score,
-    compare.compare,
 )
 for command in COMMANDS:
     app.command(epilog=epilog(command.__name__))(command)
+app.add_typer(fit.app, name="fit", epilog=epilog("fit"))
+app.command(epilog=epilog("predict"))(predict.predict)
+app.command(epilog=epilog("score"))(score.score)
+app.add_typer(compare.app, name="compare", epilog=epilog("compare"))
 
 
 def _version(wanted: bool) -> None:
