@@ -1,11 +1,11 @@
-"""An epoch of tagging with layers that were computed once, against running the biLM in every epoch.
+"""One epoch of tagging with stored layers, compared with running the biLM in every epoch.
 
     python benchmarks/quality/speed.py MODEL... [--examples N]
 
-A model is one that bilmo loads, or `original`: random weights in the shape of the published English model, for what an
-epoch costs does not depend on what the weights are. Both run the same head over the same sentences in the same order,
-and give the same result: layers are rounded to float16 either way. The biLM is run by the fast embedder, as a user
-would who does not keep its layers.
+A model is one that bilmo loads, or `original`: random weights in the shape of the published English model, because the
+cost of an epoch does not depend on the weights. Both train the same head on the same sentences in the same order, and
+give the same result: layers are rounded to float16 in both cases. The biLM is run by the fast embedder, as a user would
+who does not store its layers.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import bilmo
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
 from bilmo.store.bundle import Bundle
 from bilmo.tasks.core.events import Epoch, Step
+from bilmo.tasks.core.spec import Dataset
 from bilmo.tasks.network.layer_store import LayerStore
 from bilmo.tasks.tag.tagger import Tagger
 
@@ -31,9 +32,9 @@ RESULTS = Path(__file__).parents[1] / "results"
 
 
 class Never(LayerStore):
-    """Keeps nothing."""
+    """Stores nothing."""
 
-    def keep(self, sentences: object) -> Iterator[tuple[int, int]]:
+    def fill(self, sentences: object) -> Iterator[tuple[int, int]]:
         return iter(())
 
 
@@ -46,15 +47,15 @@ def loaded(name: str) -> bilmo.Embedder:
 
 
 def epoch_seconds(
-    elmo: bilmo.Embedder, some: data.DataSet, head: str, *, kept: bool, epochs: int
+    elmo: bilmo.Embedder, some: data.DataSet, head: str, *, stored: bool, epochs: int
 ) -> tuple[float, float]:
-    """Seconds of the fastest epoch, its steps only; and the dev set's measure at the end."""
+    """Seconds of the fastest epoch, evaluation left out; and the measure on the dev set at the end."""
     task = Tagger(elmo, head=head, epochs=epochs, patience=epochs)
-    dev = (some.dev[0][:100], some.dev[1][:100])
-    events = task.events(*some.train, dev=dev)
+    dev = Dataset(some.dev.examples[:100], some.dev.answers[:100])
+    events = task.events(some.train, dev=dev)
     next(events)
-    if not kept:
-        task.feed_ = replace(task.feed_, store=Never(elmo))
+    if not stored:
+        task.network_.input.batcher = replace(task.network_.input.batcher, store=Never(elmo))
     best, value, started = float("inf"), 0.0, 0.0
     for event in events:
         if isinstance(event, Step):
@@ -69,24 +70,24 @@ def epoch_seconds(
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", default=["en", "original"])
-    parser.add_argument("--examples", type=int, help="only so many sentences; nothing is saved")
+    parser.add_argument("--examples", type=int, help="use this many sentences; nothing is saved")
     given = parser.parse_args(arguments)
     some = data.slice_of(data.ewt(), given.examples)
     rows = [
-        "| model | cells, width | head | biLM each epoch, s | kept layers, s | ratio | dev, both ways |",
+        "| model | cells, width | head | biLM each epoch, s | stored layers, s | ratio | dev, both |",
         "|---|---|---|---|---|---|---|",
     ]
     for name in given.models:
         elmo = loaded(name)
         shape = f"{elmo.config.cell.cells}, {elmo.config.width}"
         for head in ("bilstm-crf", "linear"):
-            fast, value = epoch_seconds(elmo, some, head, kept=True, epochs=2)
-            slow, same = epoch_seconds(elmo, some, head, kept=False, epochs=2)
+            fast, value = epoch_seconds(elmo, some, head, stored=True, epochs=2)
+            slow, same = epoch_seconds(elmo, some, head, stored=False, epochs=2)
             seconds = f"{slow:.1f} | {fast:.1f} | **{slow / fast:.1f}x**"
             rows.append(f"| {name} | {shape} | {head} | {seconds} | {value:.4f} {same:.4f} |")
             print(rows[-1], flush=True)
     heading = (
-        f"# An epoch of tagging\n\n{date.today()}, made by `python benchmarks/quality/speed.py "
+        f"# One epoch of tagging\n\n{date.today()}, made by `python benchmarks/quality/speed.py "
         f"{' '.join(given.models)}`: {len(some.train[0]):,} sentences of ud_english_ewt, {torch.get_num_threads()} "
         "threads. `original` has random weights in the shape of the published English model.\n"
     )

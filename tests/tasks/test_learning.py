@@ -14,12 +14,16 @@ import bilmo
 from bilmo.errors import BilmoError, ConfigError, TextError
 from bilmo.store.vectors_file import Vectors
 from bilmo.tasks.classify.classifier import Classifier
+from bilmo.tasks.classify.settings import HEADS as CLASSIFY
+from bilmo.tasks.classify.task import TextItem
 from bilmo.tasks.core.estimator import split_off
-from bilmo.tasks.core.events import Epoch, Finished, Prepared
+from bilmo.tasks.core.events import Epoch, Finished, Started
 from bilmo.tasks.core.loop import batches
-from bilmo.tasks.core.settings import Settings, settings_of
+from bilmo.tasks.core.measure import by_label
+from bilmo.tasks.core.settings import Settings, check_settings
+from bilmo.tasks.core.spec import Dataset
 from bilmo.tasks.data import spans
-from bilmo.tasks.network.heads import CLASSIFY, TAG
+from bilmo.tasks.tag.settings import HEADS as TAG
 from bilmo.tasks.tag.tagger import Tagger
 
 from task_data import COLOURS, sentences, texts
@@ -44,11 +48,12 @@ BY_HEART = {"hidden": 32, "dropout": 0.0, "rate": 0.03, "batch": 50, "epochs": 1
 
 
 @pytest.mark.parametrize(
-    ("head", "at"), [(head, at) for head in CLASSIFY for at in ("input", "both") if (head, at) != ("linear", "both")]
+    ("head", "elmo_at"),
+    [(head, at) for head in CLASSIFY for at in ("input", "both") if (head, at) != ("linear", "both")],
 )
-def test_every_head_of_a_classifier_overfits(tiny, head, at):
+def test_every_head_of_a_classifier_overfits(tiny, head, elmo_at):
     some, labels, _ = nonsense(50)
-    assert reaches(Classifier(tiny, vectors=WIDE, head=head, at=at, **BY_HEART), some, labels, 1.0)
+    assert reaches(Classifier(tiny, vectors=WIDE, head=head, elmo_at=elmo_at, **BY_HEART), some, labels, 1.0)
 
 
 @pytest.mark.parametrize("head", TAG)
@@ -61,7 +66,7 @@ def test_every_head_of_a_tagger_overfits(tiny, head):
 
 def reaches(task, some, answers, enough):
     """Whether learning comes so far on the examples themselves."""
-    for event in task.events(some, answers, dev=(some, answers)):
+    for event in task.events(Dataset(some, answers), dev=Dataset(some, answers)):
         if isinstance(event, Epoch) and event.value >= enough:
             return True
     return False
@@ -75,11 +80,11 @@ def fitted(tiny, kind, **settings):
 @pytest.mark.parametrize(
     ("kind", "settings"),
     [
-        (Classifier, {"head": "mean", "at": "both"}),
-        (Classifier, {"head": "bilstm", "batch_norm": True, "at": "both"}),
+        (Classifier, {"head": "mean", "elmo_at": "both"}),
+        (Classifier, {"head": "bilstm", "batch_norm": True, "elmo_at": "both"}),
         (Classifier, {"head": "attention", "chars": 3, "vectors": "scratch"}),
         (Classifier, {"head": "max", "tune": True}),
-        (Tagger, {"at": "both", "vectors": GIVEN, "chars": 3}),
+        (Tagger, {"elmo_at": "both", "vectors": GIVEN, "chars": 3}),
         (Tagger, {"tune": True}),
         (Tagger, {"head": "linear"}),
     ],
@@ -104,7 +109,7 @@ def test_a_tagger_answers_in_the_scheme_it_learned_and_never_illegally(tiny, hea
     task = Tagger(tiny, head=head, **SMALL, epochs=2).fit(some, tags)
     assert task.scheme_ == scheme
     with torch.no_grad():  # the worst that weights can do
-        for parameter in task.network_["head"].parameters():
+        for parameter in task.network_.head.parameters():
             parameter.copy_(torch.randn_like(parameter) * 50)
     new = sentences(30, seed=5)[0]
     for tokens, answer in zip(new, task.predict(new), strict=True):
@@ -137,11 +142,11 @@ def test_a_run_that_was_broken_off_goes_on_to_the_same_result(tiny, tmp_path, se
     whole = Classifier(tiny, **settings).fit(some, labels)
     path = tmp_path / "checkpoint"
     broken = Classifier(tiny, **settings)
-    for event in broken.events(some, labels, checkpoint=path):
+    for event in broken.events(Dataset(some, labels), checkpoint=path):
         if isinstance(event, Epoch) and event.number == 2:
             break
     resumed = Classifier(tiny, **settings)
-    epochs = [e.number for e in resumed.events(some, labels, checkpoint=path) if isinstance(e, Epoch)]
+    epochs = [e.number for e in resumed.events(Dataset(some, labels), checkpoint=path) if isinstance(e, Epoch)]
     assert epochs == [3, 4, 5]
     assert np.allclose(whole.predict_proba(some), resumed.predict_proba(some), atol=1e-6)
 
@@ -158,7 +163,7 @@ def test_ctrl_c_keeps_the_best_so_far(tiny, monkeypatch):
         return replace(Classifier.measure(task, true, answers), value=(0.2, 0.9, 0.4)[look])
 
     monkeypatch.setattr(task, "measure", measured)
-    with pytest.warns(UserWarning, match="best so far"):
+    with pytest.warns(UserWarning, match="best epoch so far"):
         task.fit(some, labels)
     assert task.best_ == 0.9
     short = Classifier(tiny, **SMALL, epochs=2)
@@ -181,33 +186,35 @@ def test_ctrl_c_before_the_first_look_is_ctrl_c(tiny, monkeypatch):
 def test_stops_early_and_keeps_the_best(tiny, monkeypatch):
     task = Classifier(tiny, **SMALL, epochs=30, patience=2)
     values = iter([0.0, 0.0, 0.0, 0.5, 0.4, 0.5])
-    score = Classifier.measure(task, ["a"], ["a"])
+    score = by_label(["a"], ["a"])
     monkeypatch.setattr(task, "measure", lambda *_: replace(score, value=next(values)))
-    *_, end = task.events(*texts(20))
+    *_, end = task.events(Dataset(*texts(20)))
     assert isinstance(end, Finished)
-    assert (end.epoch, end.value, end.why) == (4, 0.5, "no better in 2 epochs")
+    assert (end.epoch, end.value, end.why) == (4, 0.5, "stopped early: no improvement in the last 2 epochs")
 
 
 def test_what_the_data_is_like_is_told(tiny):
     some, labels = texts(44)
     labels = ["rare" if k == 0 else "animal" for k in range(44)]
-    first = next(Classifier(tiny, **SMALL).events([*some, ""], [*labels, "animal"], dev=(["x"], ["new"])))
-    assert isinstance(first, Prepared)
+    first = next(
+        Classifier(tiny, **SMALL).events(Dataset([*some, ""], [*labels, "animal"]), dev=Dataset(["x"], ["new"]))
+    )
+    assert isinstance(first, Started)
     told = "\n".join(first.notes)
     assert "animal occurs 44 times, rare 1 times" in told
-    assert "never learned: new" in told
-    assert "1 texts have no words" in told
+    assert "do not occur in the training examples: new" in told
+    assert "1 texts have no tokens" in told
     tags = [["B-A", "O"], ["I-B", "B-B"]]
-    first = next(Tagger(tiny, **SMALL).events([["a", "b"], ["c", "d"]], tags, dev=([["a"]], [["O"]])))
-    assert "1 tags break the scheme BIO" in "\n".join(first.notes)
+    first = next(Tagger(tiny, **SMALL).events(Dataset([["a", "b"], ["c", "d"]], tags), dev=Dataset([["a"]], [["O"]])))
+    assert "1 tags violate the scheme BIO" in "\n".join(first.notes)
 
 
 def test_tags_that_were_never_learned_are_told(tiny):
     some, tags = sentences(20)
     task = Tagger(tiny, **SMALL, epochs=1).fit(some, tags)
-    assert task.unseen([["O", "I-PET", "B-NEW", "S-FARM"], ["NOUN"], ["I"]]) == {"I": 1, "NEW": 1, "NOUN": 1}
+    assert task.prepared_.unseen([["O", "I-PET", "B-NEW", "S-FARM"], ["NOUN"], ["I"]]) == {"I": 1, "NEW": 1, "NOUN": 1}
     bare = Tagger(tiny, **SMALL, epochs=1).fit(some, [[tag[0] for tag in one] for one in tags])
-    assert bare.unseen([["O", "B", "I", "E"]]) == {} and bare.unseen([["B-PET"]]) == {"PET": 1}
+    assert bare.prepared_.unseen([["O", "B", "I", "E"]]) == {} and bare.prepared_.unseen([["B-PET"]]) == {"PET": 1}
 
 
 def test_a_test_set_in_another_scheme_is_measured_alike(tiny):
@@ -221,7 +228,7 @@ def test_a_test_set_in_another_scheme_is_measured_alike(tiny):
 def test_word_vectors_of_every_kind(tiny):
     some, labels = texts(40)
     for vectors in (GIVEN, "scratch"):
-        task = Classifier(None, vectors=vectors, **SMALL, epochs=12, at="input").fit(some, labels)
+        task = Classifier(None, vectors=vectors, **SMALL, epochs=12, elmo_at="input").fit(some, labels)
         assert task.score(some, labels) > 0.9
         assert task.mixes_ == []
     capital = [text.upper() for text in some]
@@ -230,7 +237,7 @@ def test_word_vectors_of_every_kind(tiny):
 
 def test_given_vectors_stay_as_they_came_and_unknown_words_learn(tiny):
     task = Classifier(None, vectors=GIVEN, **SMALL, epochs=3).fit(*texts(40))
-    table = task.network_["way_in"].table
+    table = task.network_.input.table
     assert np.array_equal(table.weight.detach().numpy()[3:], GIVEN.values)
     assert not np.allclose(table.marks.detach().numpy()[2], GIVEN.values.mean(axis=0))
 
@@ -238,7 +245,7 @@ def test_given_vectors_stay_as_they_came_and_unknown_words_learn(tiny):
 def test_a_tuned_model_learns_and_the_one_it_came_from_does_not(tiny):
     before = {name: value.clone() for name, value in tiny.bundle.weights.items()}
     task = Classifier(tiny, **SMALL, epochs=3, tune=True, tune_rate=0.01).fit(*texts(40))
-    learned = task.feed_.tuned.learned().weights
+    learned = task.network_.input.tuned.learned().weights
     assert all(torch.equal(before[name], value) for name, value in tiny.bundle.weights.items())
     assert not any(torch.equal(before[name], learned[name]) for name in before if name.endswith("recur"))
 
@@ -247,7 +254,7 @@ def test_a_tuned_model_learns_and_the_one_it_came_from_does_not(tiny):
 def test_every_mix(tiny, mix):
     task = Classifier(tiny, mix=mix, **SMALL, epochs=1).fit(*texts(20))
     assert bool(task.mixes_) == (mix == "weighted")
-    assert task.network_["way_in"].width == (32 if mix == "concat" else 16)
+    assert task.network_.input.width == (32 if mix == "concat" else 16)
 
 
 def test_a_strong_l2_keeps_layers_equal(tiny):
@@ -269,7 +276,7 @@ def test_chinese_is_cut_into_words(tiny):
     some = ["我爱北京天安门。天气很好！", "他不喜欢这本书。", "北京很大。", "这本书很好。"] * 5
     task = Classifier(tiny, **SMALL, epochs=1).fit(some, ["a", "b", "a", "b"] * 5)
     assert task.lang_ == "zh"
-    split = task._texts(["我爱北京天安门。天气很好！"])[0]
+    split = task.prepared_.items(["我爱北京天安门。天气很好！"])[0].text
     assert [len(sentence) > 2 for sentence in split] == [True, True]
     assert "北京" in split[0]
     assert task.predict([["北京", "很", "大"], "北京很大"])  # split already, or not
@@ -289,23 +296,23 @@ def test_chinese_is_cut_into_words(tiny):
 def test_text_is_split_as_that_of_the_model_was(tiny, said, texts, lang, way):
     elmo = bilmo.Embedder(replace(tiny.bundle, card=f"# Model card\n\n| split | {said} |\n"))
     task = Classifier(elmo, **SMALL, lang=lang)
-    next(task.events(texts, ["a", "b"], dev=(texts, ["a", "b"])))
+    next(task.events(Dataset(texts, ["a", "b"]), dev=Dataset(texts, ["a", "b"])))
     assert task.lang_ == way
 
 
 def test_mistakes_are_told(tiny):
     some, labels = texts(10)
     told = [
-        (ConfigError, "known are at, mix", lambda: Classifier(tiny, widht=3).fit(some, labels)),
+        (ConfigError, "accepted: elmo_at, mix", lambda: Classifier(tiny, widht=3).fit(some, labels)),
         (ConfigError, "head is 'tree'", lambda: Classifier(tiny, head="tree").fit(some, labels)),
         (
             ConfigError,
             "linear head has no network",
-            lambda: Classifier(tiny, head="linear", at="both").fit(some, labels),
+            lambda: Classifier(tiny, head="linear", elmo_at="both").fit(some, labels),
         ),
         (ConfigError, "mix is 'some'", lambda: Classifier(tiny, mix="some").fit(some, labels)),
         (ConfigError, "layers are numbered 0", lambda: Classifier(tiny, mix=7).fit(some, labels)),
-        (ConfigError, "nothing goes in", lambda: Classifier(None).fit(some, labels)),
+        (ConfigError, "the task has no input", lambda: Classifier(None).fit(some, labels)),
         (ConfigError, "dropout is 1", lambda: Classifier(tiny, dropout=1).fit(some, labels)),
         (ConfigError, "afresh", lambda: Classifier(bilmo.Embedder(tiny.bundle, start="carry")).fit(some, labels)),
         (TextError, "nothing to learn", lambda: Classifier(tiny).fit(some, ["a"] * 10)),
@@ -316,7 +323,7 @@ def test_mistakes_are_told(tiny):
         (TextError, "a label is 0.5 (float)", lambda: Classifier(tiny).fit(some, [0.5] * 10)),
         (
             TextError,
-            "a label is 1 (int); labels must be like those learned, str",
+            "a label is 1 (int); labels must be of the trained type, str",
             lambda: Classifier(tiny).fit(some, labels, dev=(some, [1] * 10)),
         ),
         (ConfigError, "bilmo.load('m')", lambda: Classifier("m").fit(some, labels)),
@@ -324,7 +331,7 @@ def test_mistakes_are_told(tiny):
         (ConfigError, "vectors is a dict", lambda: Classifier(tiny, vectors={}).fit(some, labels)),
         (TextError, "no such file", lambda: Classifier(tiny, vectors="nowhere").fit(some, labels)),
         (ConfigError, "seed is 9223372036854775808", lambda: Classifier(tiny, seed=2**63).fit(some, labels)),
-        (ConfigError, "tune trains the biLM", lambda: Classifier(tiny, at="none", tune=True).fit(some, labels)),
+        (ConfigError, "tune trains the biLM", lambda: Classifier(tiny, elmo_at="none", tune=True).fit(some, labels)),
         (
             TextError,
             "1 tokens, but 2 tags",
@@ -333,7 +340,7 @@ def test_mistakes_are_told(tiny):
         (TextError, "too few different", lambda: Classifier(tiny).fit(["a", "a"], ["x", "y"])),
         (TextError, "1 tokens, but 2 tags", lambda: Tagger(tiny).fit([["a"]], [["O", "O"]])),
         (TextError, "a list of words is needed", lambda: Tagger(tiny).fit(["a"], [["O"]])),
-        (BilmoError, "learned nothing yet", lambda: Classifier(tiny).predict(some)),
+        (BilmoError, "is not fitted", lambda: Classifier(tiny).predict(some)),
         (TextError, "split is 'xx'", lambda: Classifier(tiny, lang="xx").fit(some, labels)),
     ]
     for kind, message, run in told:
@@ -343,11 +350,11 @@ def test_mistakes_are_told(tiny):
 
 
 def test_the_dev_set_is_split_off_by_words():
-    examples = [([[f"w{k % 30}"]], k) for k in range(60)]
+    examples = [(TextItem([[f"w{k % 30}"]]), k) for k in range(60)]
     train, held = split_off(examples, 0.1)
     assert sorted(k for _, k in [*train, *held]) == list(range(60))
     assert 6 <= len(held) <= 8
-    assert not {text[0][0] for text, _ in train} & {text[0][0] for text, _ in held}
+    assert not {item.text[0][0] for item, _ in train} & {item.text[0][0] for item, _ in held}
 
 
 def test_batches_hold_every_example_once():
@@ -360,9 +367,9 @@ def test_batches_hold_every_example_once():
 
 
 def test_settings_are_checked():
-    assert settings_of({"mix": "0,1"}).mix == (0, 1)
-    assert settings_of({"mix": 2}).mix == (2,)
-    assert settings_of({}) == Settings()
+    assert check_settings({"mix": "0,1"}, Settings).mix == (0, 1)
+    assert check_settings({"mix": 2}, Settings).mix == (2,)
+    assert check_settings({}, Settings) == Settings()
     for name in ("hidden", "batch", "epochs", "rate", "dev_share"):
         with pytest.raises(ConfigError, match=name):
-            settings_of({name: -1})
+            check_settings({name: -1}, Settings)

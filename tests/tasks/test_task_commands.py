@@ -47,6 +47,10 @@ def write_sentences(path, number=30, seed=0, scheme="BIO"):
     return path
 
 
+def tagged(path):
+    return columns.read_examples(columns.detect_form(path))
+
+
 def ok(result):
     assert result.code == 0, result.err
     return result
@@ -58,7 +62,7 @@ def test_classify_in_every_form(run, model, tmp_path, name):
     out = tmp_path / "out"
     learned = ok(run("fit", "classify", model, "--train", train, "--test", train, "-o", out, *QUICK))
     assert re.search(r"layer weights at the input: word 0\.\d+  layer 1 0\.\d+  layer 2 0\.\d+  scale", learned.out)
-    assert "macro F1" in learned.out and "true \\ answered" in learned.out
+    assert "macro F1" in learned.out and "true \\ predicted" in learned.out
     assert "animal 1" in learned.out and "split off" in learned.out
     scored = ok(run("score", out, train))
     assert scored.out.splitlines()[0] in learned.out
@@ -79,8 +83,8 @@ def test_tag_in_every_form_and_scheme(run, model, tmp_path, name, scheme):
     learned = ok(run("fit", "tag", model, "--train", train, "--dev", dev, "--test", dev, "-o", out, *QUICK))
     assert "span F1" in learned.out and "token accuracy" in learned.out and "FARM" in learned.out
     ok(run("predict", out, dev, "-o", tmp_path / "answers.conll"))
-    answers = columns.read(tmp_path / "answers.conll")
-    assert [a.tokens for a in answers] == [e.tokens for e in columns.read(dev)]
+    answers = tagged(tmp_path / "answers.conll")
+    assert [a.tokens for a in answers] == [e.tokens for e in tagged(dev)]
     assert all(spans.scheme_of([a.tags])[1] == 0 for a in answers)
     assert f'"scheme": "{scheme}"' in (out / "config.json").read_text("utf-8")
 
@@ -93,7 +97,7 @@ def test_parts_of_speech(run, model, tmp_path):
         out = tmp_path / column
         fit = ("fit", "tag", model, "--train", tmp_path / "a.conllu", "-o", out, "--column", column, "--head", "linear")
         assert "accuracy" in ok(run(*fit, "--test", tmp_path / "a.conllu", "--mix", "1", *QUICK)).out
-        assert "never learned" not in ok(run("score", out, tmp_path / "a.conllu")).err
+        assert "never predicted" not in ok(run("score", out, tmp_path / "a.conllu")).err
         answered = ok(run("predict", out, "-", "--to", "jsonl", "--probabilities", stdin="cat saw\ndog\n"))
         entries = [json.loads(line) for line in answered.out.splitlines()]
         assert {tag for entry in entries for tag in entry["tags"]} <= tags
@@ -114,7 +118,7 @@ def test_answers_in_every_form(run, classifier, tmp_path):
     assert table[1].endswith("\ta red cow") and table[2].endswith("\tthe 漢字")
     assert sum(map(float, table[1].split("\t")[1:3])) == pytest.approx(1, abs=1e-3)
     said = ok(run("predict", classifier, asked, "-o", tmp_path / "out.jsonl", "--probabilities"))
-    assert said.out == f"{tmp_path / 'out.jsonl'}: 2 answered\n"
+    assert said.out == f"{tmp_path / 'out.jsonl'}: 2 predictions\n"
     first, second = (json.loads(line) for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines())
     assert first["text"] == "a red\tcow" and second["tokens"] == ["the", "漢字"]
     assert set(first["probabilities"]) == {"animal", "colour"}
@@ -123,7 +127,7 @@ def test_answers_in_every_form(run, classifier, tmp_path):
     for name in ("again.tsv", "again.csv", "again.jsonl"):
         for more in ((), ("--probabilities",)):
             said = ok(run("predict", classifier, tmp_path / "a.tsv", "-o", tmp_path / name, *more))
-            assert "30 answered" in said.out and "was read as `label<TAB>text`" in said.err
+            assert "30 predictions" in said.out and "is read as `label<TAB>text`" in said.err
             assert re.search(r"accuracy +1\.0000", ok(run("score", classifier, tmp_path / name)).out)
     assert (tmp_path / "again.csv").read_text("utf-8").startswith("label,animal,colour,text\n")
 
@@ -192,7 +196,10 @@ def test_columns_between_spaces_are_recognised_by_their_tags(run, tagger, tmp_pa
 
 def test_labels_that_were_never_learned_are_told(run, classifier, tmp_path):
     (tmp_path / "new.tsv").write_text("plant\tthe tree\nanimal\ta cow\n", encoding="utf-8")
-    assert "never learned, so never answered: plant (1)" in ok(run("score", classifier, tmp_path / "new.tsv")).err
+    assert (
+        "not in the training data and are never predicted: plant (1)"
+        in ok(run("score", classifier, tmp_path / "new.tsv")).err
+    )
 
 
 def test_the_same_command_goes_on_and_another_does_not(run, model, tmp_path):
@@ -247,7 +254,7 @@ def test_compare(run, model, tmp_path):
     assert (tmp_path / "table.md").read_text("utf-8").count("\n") == 7
     tags = write_sentences(tmp_path / "a.conll")
     found = ok(run("compare", "tag", model, "--train", tags, "--seeds", 1, "--variants", "0,2", *QUICK)).out
-    assert re.search(r"variant +span F1.*\nlayer 0 .*\nlayer 2 ", found)
+    assert re.search(r"variant +input +span F1.*\nlayer 0 .*\nlayer 2 ", found)
 
 
 def test_the_tutorial_is_three_lines(run, model, tmp_path):
@@ -266,33 +273,33 @@ MISTAKES = {
     "no train": (("--train", "nowhere.tsv"), "there is no such file"),
     "no model": (("--model-is", "nowhere"), "there is no such"),
     "wrong line": (("--train", "wrong.tsv"), "line 2: has no tab"),
-    "bad head": (("--head", "tree"), "head is 'tree'; known are mean, max"),
+    "bad head": (("--head", "tree"), "head is 'tree'; accepted: mean, max"),
     "bad mix": (("--mix", "some"), "mix is 'some'"),
     "bad layer": (("--mix", "9"), "layers are numbered 0"),
-    "nothing goes in": (("--elmo", "none"), "nothing goes in"),
+    "no input": (("--elmo-at", "none"), "the task has no input"),
     "bad vectors": (("--vectors", "nowhere.txt"), "there is no such file"),
     "bad form": (("--form", "xml"), "form is 'xml'"),
     "bad language": (("--lang", "xx"), "split is 'xx'"),
     "bad rate": (("--rate", "0"), "rate is 0.0"),
     "one label": (("--train", "one.tsv"), "nothing to learn"),
-    "linear output": (("--head", "linear", "--elmo", "both"), "linear head"),
+    "linear output": (("--head", "linear", "--elmo-at", "both"), "linear head"),
     "taken": (("-o", "taken"), "exists already"),
     "no label": (("--train", "bare.jsonl"), 'line 1: has no "label"'),
-    "no such column": (("--train", "named.csv"), "its columns are id, text; needed are `label` and `text`"),
+    "no such column": (("--train", "named.csv"), "its columns are id, text; it needs `label` and `text`"),
     "large seed": (("--seed", "99999999999999999999"), "seed is 99999999999999999999; it must be below"),
-    "nothing to tune": (("--elmo", "none", "--vectors", "scratch", "--tune", None), "tune trains the biLM"),
+    "nothing to tune": (("--elmo-at", "none", "--vectors", "scratch", "--tune", None), "tune trains the biLM"),
 }
 TAG_MISTAKES = {
     "wrong line": (("--train", "wrong.conll"), "line 2: 1 columns, but the lines before have 2"),
-    "no tags": (("--train", "bare.conll"), "line 1: 1 columns; needed is a token and a tag"),
+    "no tags": (("--train", "bare.conll"), "line 1: 1 columns; expected a token and a tag"),
     "no tags in JSON": (("--train", "bare.jsonl"), 'line 1: has no "tags"'),
-    "too few tags": (("--train", "few.jsonl"), 'line 1: needed is "tags", a string for each of 2 tokens'),
+    "too few tags": (("--train", "few.jsonl"), 'line 1: needs "tags", one string for each of 2 tokens'),
     "no JSON": (("--train", "broken.jsonl"), "line 1: is not JSON"),
     "texts alone": (("--form", "lines"), "have no tags"),
-    "bad form": (("--form", "csv"), "form is 'csv'; known are auto, conll"),
-    "bad column": (("--column", "9"), "line 1: 2 columns; needed is column 9"),
+    "bad form": (("--form", "csv"), "form is 'csv'; accepted: auto, conll"),
+    "bad column": (("--column", "9"), "line 1: 2 columns; expected column 9"),
     "no column": (("--column", "first"), "column is 'first'"),
-    "bad head": (("--head", "mean"), "head is 'mean'; known are bilstm-crf, linear"),
+    "bad head": (("--head", "mean"), "head is 'mean'; accepted: bilstm-crf, linear"),
     "one tag": (("--train", "one.conll"), "nothing to learn"),
     "bad language": (("--lang", "xx"), "split is 'xx'"),
 }
@@ -335,10 +342,10 @@ def test_a_mistake_is_one_message_and_leaves_nothing(run, model, tmp_path, monke
 
 
 def test_mistakes_of_the_other_commands(run, classifier, another, model, tmp_path):
-    assert "is no folder of a task" in run("predict", model, "-").err
-    assert "this is another one" in run("predict", classifier, "-", "--model", another).err
-    assert "known are auto" in run("predict", classifier, "-", "--to", "xml").err
-    assert "a table, CSV or JSONL" in run("predict", classifier, "-", "--to", "conll").err
+    assert "is not a folder of a task" in run("predict", model, "-").err
+    assert "this is a different one" in run("predict", classifier, "-", "--model", another).err
+    assert "can be written as table, csv, jsonl" in run("predict", classifier, "-", "--to", "xml").err
+    assert "can be written as table, csv, jsonl" in run("predict", classifier, "-", "--to", "conll").err
     assert "no variant 'x'" in run("compare", "classify", model, "--train", tmp_path / "a.tsv", "--variants", "x").err
     failed = run("predict", classifier, tmp_path / "nowhere.txt", "-o", tmp_path / "new.tsv")
     assert failed.code == 1 and "no such file" in failed.err and not (tmp_path / "new.tsv").exists()
@@ -355,6 +362,6 @@ def test_ctrl_c_keeps_the_best_so_far_and_the_run_can_go_on(run, model, tmp_path
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "the best so far is in" in err and "Traceback" not in err
+    assert "holds the best epoch so far" in err and "Traceback" not in err
     assert ok(run("predict", out, "-", stdin="a red cow\n")).out
     assert not [file for file in out.iterdir() if file.name.startswith(".")]

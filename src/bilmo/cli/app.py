@@ -51,13 +51,13 @@ COMMANDS = (
     train.train,
     finetune.finetune,
     evaluate.evaluate,
-    fit.fit,
-    predict.predict,
-    score.score,
-    compare.compare,
 )
 for command in COMMANDS:
     app.command(epilog=epilog(command.__name__))(command)
+app.add_typer(fit.app, name="fit", epilog=epilog("fit"))
+app.command(epilog=epilog("predict"))(predict.predict)
+app.command(epilog=epilog("score"))(score.score)
+app.add_typer(compare.app, name="compare", epilog=epilog("compare"))
 
 
 def _version(wanted: bool) -> None:
@@ -87,6 +87,8 @@ def main() -> None:
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
+    for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):  # net/kernels/packed.py says why
+        os.environ.setdefault(name, "32")
     try:
         app()
     except (BilmoError, OSError) as error:

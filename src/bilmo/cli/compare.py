@@ -1,123 +1,106 @@
-"""`bilmo compare`: what ELMo adds to a task on one's own data."""
+"""`bilmo compare TASK`: what ELMo adds to a task on your own data."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bilmo.cli.fit import (
-    BatchSize,
-    Cache,
-    Chars,
-    Column,
-    Dev,
-    Dropout,
-    Epochs,
-    Form,
-    Head,
-    Hidden,
-    Lang,
-    Model,
-    Name,
-    Patience,
-    Rate,
-    Test,
-    Train,
-    VectorsFile,
-    read,
-)
+from bilmo.cli.task_options import Cache, Dev, Form, Model, Test, Train, WordVectors, task_group, with_settings
 
 if TYPE_CHECKING:
-    from bilmo.tasks.core.compare import Begun, Outcome
+    from bilmo.tasks.core.compare import Outcome, VariantStarted
     from bilmo.tasks.core.events import Event
+    from bilmo.tasks.core.spec import AnyTask
+
+Variants = Annotated[
+    str,
+    typer.Option(
+        help="`words`: word vectors only. `elmo`: the learned mix only. `both`: both. `top`, `mean`: both, with that "
+        "mix. A number: that layer only. --chars adds a character CNN to every variant with word vectors."
+    ),
+]
+Seeds = Annotated[int, typer.Option(min=1, help="Number of seeds; each variant is trained once per seed.")]
+Output = Annotated[Path | None, typer.Option("-o", "--output", help="Also write the table, as Markdown.")]
+VARIED = ("elmo_at", "mix", "tune", "tune_rate", "seed")
+"""Settings that a comparison chooses itself."""
 
 
-def compare(
-    task: Name,
-    model: Model,
-    train: Train,
-    dev: Dev = None,
-    test: Test = None,
-    vectors: VectorsFile = None,
-    variants: Annotated[
-        str,
-        typer.Option(
-            help="`words`: word vectors only. `elmo`: the learned mix alone. `both`: joined. `top`, `mean`: joined, "
-            "with that mix instead. A number: that layer alone."
-        ),
-    ] = "words,elmo,both,top,mean",
-    seeds: Annotated[int, typer.Option(min=1, help="Each variant is learned so many times.")] = 3,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Also write the table as Markdown.")] = None,
-    head: Head = "default",
-    hidden: Hidden = 200,
-    chars: Chars = 0,
-    dropout: Dropout = 0.5,
-    rate: Rate = 0.001,
-    batch: BatchSize = 32,
-    epochs: Epochs = 50,
-    patience: Patience = 5,
-    lang: Lang = "auto",
-    form: Form = "auto",
-    column: Column = "",
-    cache: Cache = None,
-) -> None:
-    """Learn the same task with word vectors only, ELMo only, both, and other mixes; means and spread over seeds.
+def compare(task: AnyTask) -> Callable[..., None]:
+    """The command that compares the inputs of one task."""
 
-    Measured on --test, or without it on the examples each epoch was judged by. Without --vectors, word vectors are
-    learned from scratch.
-    """
-    from bilmo.cli.show import learning
-    from bilmo.cli.show import tables as show
-    from bilmo.embed.load import load
-    from bilmo.store.atomic import new_file
-    from bilmo.tasks.core import compare as comparing
-    from bilmo.tasks.core.folder import TASKS
+    def run(
+        model: Model,
+        *,
+        train: Train,
+        dev: Dev = None,
+        test: Test = None,
+        vectors: WordVectors = None,
+        variants: Variants = "words,elmo,both,top,mean",
+        seeds: Seeds = 3,
+        output: Output = None,
+        form: Form = "auto",
+        cache: Cache = None,
+        **settings: Any,
+    ) -> None:
+        from bilmo.cli.show import learning
+        from bilmo.cli.show import tables as show
+        from bilmo.embed.load import load
+        from bilmo.store.atomic import new_file
+        from bilmo.tasks.core import compare as comparing
+        from bilmo.tasks.core.settings import check_settings
 
-    elmo = load(model)
-    examples = [read(task, path, form, column) if path else None for path in (train, dev, test)]
-    assert examples[0] is not None
-    outcomes: list[Outcome] = []
-    events = comparing.compare(
-        TASKS[task.value],
-        elmo,
-        train=examples[0],
-        dev=examples[1],
-        test=examples[2],
-        vectors=vectors,
-        cache=cache,
-        variants=[name.strip() for name in variants.split(",")],
-        seeds=range(1, seeds + 1),
-        head=head,
-        hidden=hidden,
-        chars=chars,
-        dropout=dropout,
-        rate=rate,
-        batch=batch,
-        epochs=epochs,
-        patience=patience,
-        lang=lang,
-        column=column,
+        checked = check_settings(settings, task.settings)
+        elmo = load(model)
+        train_data = task.read(train, form, checked)
+        dev_data, test_data = (task.read(path, form, checked) if path else None for path in (dev, test))
+        outcomes: list[Outcome] = []
+        events = comparing.compare(
+            task,
+            elmo,
+            train=train_data,
+            dev=dev_data,
+            test=test_data,
+            vectors=vectors,
+            cache=cache,
+            variants=[name.strip() for name in variants.split(",")],
+            seeds=range(1, seeds + 1),
+            **settings,
+        )
+        learning.watch(_training(events, outcomes), quiet=True)
+        show.table(*comparing.rows(outcomes))
+        if output:
+            with new_file(output) as partial:
+                partial.write_text(comparing.markdown(outcomes), encoding="utf-8")
+
+    return with_settings(
+        run,
+        task,
+        f"""Compare inputs of a task that predicts {task.summary}.
+
+        The same head is trained with word vectors only, ELMo only, both, and with other mixes. The table shows means
+        and standard deviations over seeds, on --test, or without it on the dev set. Without --vectors, word vectors
+        are trained from scratch.
+        """,
+        without=VARIED,
     )
-    learning.watch(_learning(events, outcomes), quiet=True)
-    show.table(*comparing.rows(outcomes))
-    if output:
-        with new_file(output) as partial:
-            partial.write_text(comparing.markdown(outcomes), encoding="utf-8")
 
 
-def _learning(events: Iterator[Event | Begun | Outcome], outcomes: list[Outcome]) -> Iterator[Event]:
-    """The events of learning; outcomes are put aside, and told as they come."""
-    from bilmo.tasks.core.compare import Begun, Outcome
+def _training(events: Iterator[Event | VariantStarted | Outcome], outcomes: list[Outcome]) -> Iterator[Event]:
+    """The events of training; outcomes are collected, and printed as they come."""
+    from bilmo.tasks.core.compare import Outcome, VariantStarted
 
     for event in events:
         if isinstance(event, Outcome):
             outcomes.append(event)
             print(f"{event.name}: {event.mean:.4f} ({event.spread:.4f})", file=sys.stderr)
-        elif isinstance(event, Begun):
+        elif isinstance(event, VariantStarted):
             print(f"{event.name}, seed {event.seed}", file=sys.stderr)
         else:
             yield event
+
+
+app = task_group(compare, "Compare what ELMo and word vectors contribute to a task, on your own data.")

@@ -1,4 +1,4 @@
-"""`bilmo score`: how well a saved task answers."""
+"""`bilmo score`: how well a saved task predicts."""
 
 from __future__ import annotations
 
@@ -7,23 +7,20 @@ from typing import Annotated
 
 import typer
 
-from bilmo.cli.fit import Form
-from bilmo.cli.predict import Moved, Saved
+from bilmo.cli.predict import MovedModel, Saved
+from bilmo.cli.task_options import Form
 
 
 def score(
     saved: Saved,
-    test: Annotated[Path, typer.Argument(help="Examples with their labels or tags, in any form that `fit` reads.")],
-    model: Moved = None,
+    test: Annotated[Path, typer.Argument(help="Labelled examples, in any form that `bilmo fit` reads.")],
+    model: MovedModel = None,
     form: Form = "auto",
 ) -> None:
-    """Measure a saved task: accuracy or span F1 (as conlleval counts it), and a table by label."""
-    from bilmo.cli.fit import tell_unseen
-    from bilmo.cli.show import learning
-    from bilmo.tasks.core import examples
-    from bilmo.tasks.core.folder import load
+    """Measure a saved task: accuracy or span F1 (as conlleval counts it), and one row per label."""
+    from bilmo.cli.fit import show_score
+    from bilmo.tasks.folder import load
 
-    task = load(saved, elmo=model)
-    texts, answers = examples.read(task.name, test, form=form, column=task.used_.column)
-    tell_unseen(task, answers)
-    learning.score(task.measure(answers, task.predict(texts)))
+    estimator = load(saved, elmo=model)
+    data = estimator.task.read(test, form, estimator.settings_)
+    show_score(estimator, data.examples, data.answers)

@@ -1,1 +1,1 @@
-"""Tasks on top of the layers: classify and tag, with one way in for all of them."""
+"""Tasks on top of the layers: one folder per task, and one line per task in `all.py`."""

@@ -13,9 +13,10 @@ import bilmo
 from bilmo.errors import BilmoError, ConfigError, DamagedFile, NotAModel, OutputError, VocabError, WeightsError
 from bilmo.store import model_folder as folders
 from bilmo.store.vectors_file import Vectors
+from bilmo.tasks import folder
 from bilmo.tasks.classify.classifier import Classifier
-from bilmo.tasks.core import folder
-from bilmo.tasks.core.picture import drawn
+from bilmo.tasks.core.folder import publish
+from bilmo.tasks.core.picture import layer_weights_svg
 from bilmo.tasks.network.input import LearnedMix
 from bilmo.tasks.tag.tagger import Tagger
 
@@ -29,10 +30,10 @@ GIVEN = Vectors(["red", "cat", "the", "漢字"], np.random.default_rng(0).normal
     ("kind", "settings"),
     [
         (Classifier, {}),
-        (Classifier, {"at": "both", "vectors": GIVEN, "chars": 3, "head": "bilstm", "batch_norm": True}),
-        (Classifier, {"at": "none", "vectors": "scratch"}),
+        (Classifier, {"elmo_at": "both", "vectors": GIVEN, "chars": 3, "head": "bilstm", "batch_norm": True}),
+        (Classifier, {"elmo_at": "none", "vectors": "scratch"}),
         (Classifier, {"tune": True, "mix": "0,1"}),
-        (Tagger, {"vectors": GIVEN, "at": "both"}),
+        (Tagger, {"vectors": GIVEN, "elmo_at": "both"}),
         (Tagger, {"head": "linear", "mix": (1,)}),
     ],
 )
@@ -47,7 +48,7 @@ def test_a_saved_task_answers_as_it_did(model, tmp_path, kind, settings):
         assert np.allclose(a, b, atol=1e-5)
     assert loaded.mixes_ == task.mixes_
     assert (tmp_path / "task" / "layers.svg").exists() == bool(task.mixes_)
-    if settings.get("tune") or settings.get("at") == "none":  # these need no model outside
+    if settings.get("tune") or settings.get("elmo_at") == "none":  # these need no model outside
         shutil.rmtree(model)
         assert folder.load(tmp_path / "task").predict(new) == task.predict(new)
 
@@ -79,18 +80,18 @@ def test_a_missing_model_is_told_and_may_be_elsewhere(saved, model, tmp_path):
 
 
 def test_a_different_model_is_told(saved, model, another):
-    with pytest.raises(WeightsError, match="this is another one"):
+    with pytest.raises(WeightsError, match="this is a different one"):
         folder.load(saved, elmo=another)
     shutil.rmtree(model)
     folders.write(made(2), model)
-    with pytest.raises(WeightsError, match="this is another one"):
+    with pytest.raises(WeightsError, match="this is a different one"):
         folder.load(saved)
 
 
 def test_a_task_that_knew_no_place_asks_for_one(model, tmp_path):
     task = Classifier(bilmo.load(model), **SMALL).fit(*texts(30))
     folder.save(task, tmp_path / "task")
-    with pytest.raises(NotAModel, match="say where it is"):
+    with pytest.raises(NotAModel, match="give its path"):
         folder.load(tmp_path / "task")
 
 
@@ -106,14 +107,14 @@ def change(path, **values):
 
 
 DAMAGES = {
-    "no config": (lambda f: (f / "config.json").unlink(), NotAModel, "is no folder of a task"),
+    "no config": (lambda f: (f / "config.json").unlink(), NotAModel, "is not a folder of a task"),
     "no json": (lambda f: (f / "config.json").write_text('{"bilmo_task"'), DamagedFile, "is not JSON"),
     "newer": (lambda f: change(f / "config.json", format=9), ConfigError, "newer bilmo"),
     "other task": (lambda f: change(f / "config.json", bilmo_task="sing"), ConfigError, "knows classify, tag"),
     "misspelt": (lambda f: change(f / "config.json", extra=1), ConfigError, "extra"),
-    "no facts": (lambda f: change(f / "config.json", facts={}), DamagedFile, "labels"),
+    "no labels": (lambda f: change(f / "config.json", prepared={}), ConfigError, "labels"),
     "fewer labels": (
-        lambda f: change(f / "config.json", facts={"labels": ["a"], "lang": "en"}),
+        lambda f: change(f / "config.json", prepared={"labels": ["a"], "lang": "en"}),
         WeightsError,
         "does not fit",
     ),
@@ -152,15 +153,17 @@ def test_a_folder_that_exists_is_left_alone(model, tmp_path):
 def test_word_vectors_are_written_once(model, tmp_path):
     task = Classifier(bilmo.load(model), vectors=GIVEN, **SMALL).fit(*texts(30))
     (tmp_path / "run").mkdir()
-    written = folder.publish(task, tmp_path / "run", model=str(model), written={})
+    written = publish(task, tmp_path / "run", model=str(model), written={})
     before = (tmp_path / "run" / "vectors.safetensors").stat().st_ino
-    assert folder.publish(task, tmp_path / "run", model=str(model), written=written) == written
+    assert publish(task, tmp_path / "run", model=str(model), written=written) == written
     assert (tmp_path / "run" / "vectors.safetensors").stat().st_ino == before
     assert folder.load(tmp_path / "run").predict(["a cat"]) == task.predict(["a cat"])
 
 
 def test_the_picture_has_a_bar_a_layer():
-    picture = ET.fromstring(drawn([LearnedMix("input", (0.25, 0.75), 1.5), LearnedMix("output", (0.5, 0.5), 1.0)]))
+    picture = ET.fromstring(
+        layer_weights_svg([LearnedMix("input", (0.25, 0.75), 1.5), LearnedMix("output", (0.5, 0.5), 1.0)])
+    )
     bars = [float(bar.get("width")) for bar in picture.iter("{http://www.w3.org/2000/svg}rect")]
     assert bars == [75.0, 225.0, 150.0, 150.0]
     assert "scale 1.500" in "".join(picture.itertext())

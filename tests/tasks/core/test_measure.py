@@ -59,14 +59,14 @@ def test_span_f1_is_that_of_seqeval(both):
     true, answers = both
     found = by_span(true, answers)
     assert found.value == pytest.approx(f1_score(true, answers, zero_division=0))
-    facts = dict(found.facts)
+    facts = dict(found.details)
     assert facts["precision"] == pytest.approx(precision_score(true, answers, zero_division=0))
     assert facts["recall"] == pytest.approx(recall_score(true, answers, zero_division=0))
     assert facts["token accuracy"] == pytest.approx(accuracy_score(true, answers))
     report = (
         classification_report(true, answers, output_dict=True, zero_division=0) if any(map(spans.spans, true)) else {}
     )
-    for row in found.rows:
+    for row in found.labels:
         if row.label in report:
             theirs = report[row.label]
             ours = {"precision": row.precision, "recall": row.recall, "f1-score": row.f1, "support": row.true}
@@ -77,15 +77,15 @@ def test_span_f1_is_that_of_seqeval(both):
 def test_measures_by_label_are_those_of_scikit_learn(pairs):
     true, answers = [t for t, _ in pairs], [a for _, a in pairs]
     found = by_label(true, answers)
-    names = [row.label for row in found.rows]
+    names = [row.label for row in found.labels]
     assert names == sorted({*true, *answers})
     precision, recall, f1, support = precision_recall_fscore_support(true, answers, labels=names, zero_division=0)
-    assert [row.precision for row in found.rows] == pytest.approx(list(precision))
-    assert [row.recall for row in found.rows] == pytest.approx(list(recall))
-    assert [row.f1 for row in found.rows] == pytest.approx(list(f1))
-    assert [row.true for row in found.rows] == list(support)
+    assert [row.precision for row in found.labels] == pytest.approx(list(precision))
+    assert [row.recall for row in found.labels] == pytest.approx(list(recall))
+    assert [row.f1 for row in found.labels] == pytest.approx(list(f1))
+    assert [row.true for row in found.labels] == list(support)
     macro = precision_recall_fscore_support(true, answers, average="macro", zero_division=0)[:3]
-    assert [value for _, value in found.facts] == pytest.approx(list(macro))
+    assert [value for _, value in found.details] == pytest.approx(list(macro))
     table = confusion_matrix(true, answers, labels=names)
     ours = [[found.confusion.get((t, a), 0) for a in names] for t in names]
     assert ours == table.tolist()
@@ -96,9 +96,9 @@ def test_measures_by_label_are_those_of_scikit_learn(pairs):
 def test_tokens_are_compared_in_the_scheme_of_the_answers(scheme):
     true = [["B-A", "I-A", "O", "B-A", "I-A"]]
     answers = [["B-A", "I-A", "O", "B-A", "O"]]
-    expected = dict(by_span(true, answers).facts)["token accuracy"]
+    expected = dict(by_span(true, answers).details)["token accuracy"]
     other = [spans.write(spans.spans(tags), len(tags), scheme) for tags in true]
-    assert dict(by_span(other, answers, "BIO").facts)["token accuracy"] == expected == 0.8
+    assert dict(by_span(other, answers, "BIO").details)["token accuracy"] == expected == 0.8
 
 
 def test_nothing_to_measure_is_0():

@@ -26,10 +26,14 @@ WRITTEN = {
 }
 
 
+def read(path, form="auto", column=""):
+    return columns.read_examples(columns.detect_form(path, form), column)
+
+
 def asked(path, form="auto", column=""):
     """The sentences to tag, for a task that learned these tags; None where they are lines of text."""
-    source = columns.look_to_answer(path, form, ("O", "B-A", "I-A").__contains__, column)
-    return None if source.form == "lines" else list(columns.untagged(source))
+    source = columns.detect_input_form(path, form, ("O", "B-A", "I-A").__contains__, column)
+    return None if source.form == "lines" else list(columns.read_sentences(source))
 
 
 UD = """# sent_id = 1
@@ -46,23 +50,23 @@ UD = """# sent_id = 1
 @pytest.mark.parametrize("name", WRITTEN)
 def test_the_same_examples_in_every_form(tmp_path, name):
     (tmp_path / name).write_text(WRITTEN[name], encoding="utf-8", newline="")
-    assert columns.read(tmp_path / name) == EXAMPLES
+    assert read(tmp_path / name) == EXAMPLES
     assert asked(tmp_path / name) == [e.tokens for e in EXAMPLES]
 
 
 @pytest.mark.parametrize("name", ["a.conllu", "unnamed"])
 def test_conllu_without_joined_words_and_empty_nodes(tmp_path, name):
     (tmp_path / name).write_text(UD, encoding="utf-8")
-    assert columns.read(tmp_path / name) == [Tagged(["Do", "do"], ["AUX", "AUX"]), Tagged(["New York"], ["PROPN"])]
-    assert columns.read(tmp_path / name, column="xpos")[0].tags == ["VBP", "VB"]
+    assert read(tmp_path / name) == [Tagged(["Do", "do"], ["AUX", "AUX"]), Tagged(["New York"], ["PROPN"])]
+    assert read(tmp_path / name, column="xpos")[0].tags == ["VBP", "VB"]
     assert asked(tmp_path / name) == [["Do", "do"], ["New York"]]
 
 
 def test_packed_and_by_column(tmp_path):
     path = tmp_path / "a.txt.xz"
     path.write_bytes(lzma.compress(b"a X 1\nb Y 2\n"))
-    assert columns.read(path) == [Tagged(["a", "b"], ["1", "2"])]
-    assert columns.read(path, column="2") == [Tagged(["a", "b"], ["X", "Y"])]
+    assert read(path) == [Tagged(["a", "b"], ["1", "2"])]
+    assert read(path, column="2") == [Tagged(["a", "b"], ["X", "Y"])]
 
 
 def test_sentences_alone(tmp_path):
@@ -83,27 +87,27 @@ def test_a_pipe_is_read_to_its_first_line(monkeypatch, name):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     assert asked(STDIN) == found
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-    assert [e.tokens for e in columns.read(STDIN)] == found
+    assert [e.tokens for e in read(STDIN)] == found
 
 
 @pytest.mark.parametrize(
     ("name", "text", "column", "message"),
     [
         ("a.conll", "a\tO\nb\n", "", "line 2: 1 columns, but the lines before have 2"),
-        ("a.conll", "a\n", "", "line 1: 1 columns; needed is a token and a tag"),
-        ("a.conll", "a\tO\n", "4", "line 1: 2 columns; needed is column 4"),
+        ("a.conll", "a\n", "", "line 1: 1 columns; expected a token and a tag"),
+        ("a.conll", "a\tO\n", "4", "line 1: 2 columns; expected column 4"),
         ("a.conll", "a\t\n", "", "line 1: the tag is empty"),
         ("a.conll", "a\tO\n", "upos", "column is 'upos'"),
         ("a.conllu", UD, "deprel", "column is 'deprel'"),
         ("a.conllu", "1\tDo\n", "", "line 1: 2 columns; CoNLL-U has 10"),
-        ("a.jsonl", '{"tokens": ["a"], "tags": []}\n', "", 'line 1: needed is "tags", a string for each of 1'),
+        ("a.jsonl", '{"tokens": ["a"], "tags": []}\n', "", 'line 1: needs "tags", one string for each of 1'),
         ("a.jsonl", '{"tokens": ["a"], "tags": ["O"]}\n{"tokens": ["a"]}\n', "", 'line 2: has no "tags"'),
-        ("a.jsonl", '{"tokens": "a"}\n', "", 'line 1: needed is "tokens"'),
-        ("a.conll", "\n\n", "", "holds no tagged sentences"),
+        ("a.jsonl", '{"tokens": "a"}\n', "", 'line 1: needs "tokens"'),
+        ("a.conll", "\n\n", "", "contains no tagged sentences"),
     ],
 )
 def test_a_wrong_line_is_named(tmp_path, name, text, column, message):
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(TextError) as told:
-        columns.read(tmp_path / name, column=column)
+        read(tmp_path / name, column=column)
     assert message in str(told.value)

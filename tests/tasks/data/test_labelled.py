@@ -18,13 +18,17 @@ from bilmo.text.files import STDIN
 EXAMPLES = [Labelled("The cat, sat", "pos"), Labelled('a "naïve" 漢字 🙂', "neg"), Labelled("", "pos")]
 
 
+def read(path, form="auto"):
+    return texts.read_examples(texts.detect_form(path, form))
+
+
 def as_csv(text):
     return '"' + text.replace('"', '""') + '"'
 
 
 def asked(path, form="auto", learned="", labels=("pos", "neg")):
     """The texts to answer, for a task that learned these labels."""
-    return list(texts.unlabelled(texts.look_to_answer(path, form, labels.__contains__, learned)))
+    return list(texts.read_texts(texts.detect_input_form(path, form, labels.__contains__, learned)))
 
 
 WRITTEN = {
@@ -46,21 +50,21 @@ def test_the_same_examples_in_every_form(tmp_path, name, pack):
     data = WRITTEN[name].encode()
     path = path if pack is None else path.with_name(name + {"gzip": ".gz", "lzma": ".xz"}[pack.__name__])
     path.write_bytes(data if pack is None else pack.compress(data))
-    assert texts.read(path) == EXAMPLES
-    assert asked(path, learned=texts.look(path).form) == [e.text for e in EXAMPLES]
+    assert read(path) == EXAMPLES
+    assert asked(path, learned=texts.detect_form(path).form) == [e.text for e in EXAMPLES]
 
 
 def test_a_folder_a_class(tmp_path):
     for label, name, text in (("neg", "1.txt", "bad\nvery bad"), ("pos", "1.txt", "good"), ("pos", "2.txt", "")):
         (tmp_path / label).mkdir(exist_ok=True)
         (tmp_path / label / name).write_text(text, encoding="utf-8")
-    assert texts.read(tmp_path) == [Labelled("bad\nvery bad", "neg"), Labelled("good", "pos"), Labelled("", "pos")]
+    assert read(tmp_path) == [Labelled("bad\nvery bad", "neg"), Labelled("good", "pos"), Labelled("", "pos")]
 
 
 def test_tokens_and_numbers_in_jsonl(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"tokens": ["a", "b c"], "label": 3}\n', encoding="utf-8")
-    assert texts.read(path) == [Labelled(["a", "b c"], "3")]
+    assert read(path) == [Labelled(["a", "b c"], "3")]
 
 
 def test_texts_alone(tmp_path):
@@ -84,7 +88,7 @@ def test_labels_that_were_learned_tell_labelled_texts_from_texts_alone(tmp_path)
     assert asked(path, learned="space") == ["good", "bad"]
     assert asked(path, learned="tab") == ["pos good", "", "neg bad"]
     (tmp_path / "a.csv").write_text("well, good\n", encoding="utf-8")
-    with pytest.raises(TextError, match="none of the labels"):
+    with pytest.raises(TextError, match="does not contain the trained labels"):
         asked(tmp_path / "a.csv")
     assert asked(tmp_path / "a.csv", "csv") == [" good"]
 
@@ -94,20 +98,20 @@ def test_a_pipe_is_read_to_its_first_line_and_an_empty_one_has_no_texts(monkeypa
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
         assert asked(STDIN) == found
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"pos\tgood\nneg\tbad\n")))
-    assert texts.read(STDIN) == [Labelled("good", "pos"), Labelled("bad", "neg")]
+    assert read(STDIN) == [Labelled("good", "pos"), Labelled("bad", "neg")]
 
 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
         ("a.tsv", "pos\tgood\nneg bad\n", "line 2: has no tab"),
-        ("a.tsv", "pos\tgood\n\n\tbad\n", "line 3: begins with a tab"),
-        ("a.txt", "pos good\n bad\n", "line 2: begins with a space"),
-        ("a.csv", "pos,good\nneg,bad,very\n", "line 2: 3 columns (neg, bad, very); 2 are needed"),
-        ("a.csv", "id,mood,review\n1,pos,good\n", "line 1: 3 columns (id, mood, review); 2 are needed"),
-        ("a.csv", "id,text\n1,good\n", "its columns are id, text; needed are `label` and `text`"),
-        ("a.csv", "label,review\npos,good\n", "its columns are label, review; needed are `label` and `text`"),
-        ("a.tsv", "text\tmood\ngood\tpos\n", "its columns are text, mood; needed are `label` and `text`"),
+        ("a.tsv", "pos\tgood\n\n\tbad\n", "line 3: starts with a tab"),
+        ("a.txt", "pos good\n bad\n", "line 2: starts with a space"),
+        ("a.csv", "pos,good\nneg,bad,very\n", "line 2: 3 columns (neg, bad, very) instead of 2"),
+        ("a.csv", "id,mood,review\n1,pos,good\n", "line 1: 3 columns (id, mood, review) instead of 2"),
+        ("a.csv", "id,text\n1,good\n", "its columns are id, text; it needs `label` and `text`"),
+        ("a.csv", "label,review\npos,good\n", "its columns are label, review; it needs `label` and `text`"),
+        ("a.tsv", "text\tmood\ngood\tpos\n", "its columns are text, mood; it needs `label` and `text`"),
         ("a.tsv", "label\tid\ttext\npos\t1\n", "line 2: 2 columns; the first row names 3"),
         ("a.csv", "mood,review\n" + "pos,good\nneg,bad\n" * 15, "(mood, review) looks like names of columns"),
         ("a.tsv", "mood\treview\n" + "pos\tgood\nneg\tbad\n" * 15, "(mood, review) looks like names of columns"),
@@ -116,9 +120,9 @@ def test_a_pipe_is_read_to_its_first_line_and_an_empty_one_has_no_texts(monkeypa
         ("a.csv", 'label,text\npos,"a\nb"\n,bad\n', "line 4: the label is empty"),
         ("a.jsonl", '{"label": "a", "text": "b"}\n{"label": "a"\n', "line 2: is not JSON"),
         ("a.jsonl", "[1]\n", "line 1: is '[1]'; each line must be a JSON object"),
-        ("a.jsonl", '{"label": "a"}\n', 'line 1: needed is "text"'),
+        ("a.jsonl", '{"label": "a"}\n', 'line 1: needs "text"'),
         ("a.jsonl", '{"label": [1], "text": "b"}\n', 'line 1: "label" is [1]'),
-        ("a.txt", "\n \n", "holds no examples"),
+        ("a.txt", "\n \n", "contains no examples"),
         ("a.txt", "".join(f"word{k} and more\n" for k in range(50)), "50 different labels for 50 examples"),
         ("a.txt", b"pos good\nneg \xff\n", "line 2: byte 5"),
     ],
@@ -127,21 +131,21 @@ def test_a_wrong_line_is_named(tmp_path, name, text, message):
     path = tmp_path / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(TextError) as told:
-        texts.read(path)
+        read(path)
     assert message in str(told.value)
     assert str(path) in str(told.value)
 
 
 def test_other_mistakes_are_told(tmp_path):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(TextError, match="holds no folders"):
-        texts.read(tmp_path / "empty")
+    with pytest.raises(TextError, match="contains no folders"):
+        read(tmp_path / "empty")
     with pytest.raises(TextError, match="no such file"):
-        texts.read(tmp_path / "nowhere.txt")
+        read(tmp_path / "nowhere.txt")
     (tmp_path / "a.txt").write_text("a b\n", encoding="utf-8")
-    with pytest.raises(TextError, match="known are auto, tab"):
-        texts.read(tmp_path / "a.txt", "xml")
+    with pytest.raises(TextError, match="accepted: auto, tab"):
+        read(tmp_path / "a.txt", "xml")
     with pytest.raises(TextError, match="no labels"):
-        texts.read(tmp_path / "a.txt", "lines")
-    with pytest.raises(TextError, match="is no folder"):
-        texts.read(tmp_path / "a.txt", "folder")
+        read(tmp_path / "a.txt", "lines")
+    with pytest.raises(TextError, match="is not a folder"):
+        read(tmp_path / "a.txt", "folder")

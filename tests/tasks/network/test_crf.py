@@ -26,7 +26,7 @@ def drawn(
     generator = torch.Generator().manual_seed(seed)
     crf = CRF(legal)
     with torch.no_grad():
-        crf.steps.copy_(torch.randn(legal.shape, generator=generator))
+        crf.transitions.copy_(torch.randn(legal.shape, generator=generator))
     emissions = torch.randn(len(lengths), max(lengths), len(legal) - 1, generator=generator) * size
     mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
     return crf, emissions, mask
@@ -35,7 +35,7 @@ def drawn(
 def paths(crf: CRF, emissions: torch.Tensor, length: int) -> dict[tuple[int, ...], float]:
     """The score of every legal path of one sentence."""
     tags = len(crf.legal) - 1
-    legal, step, emit = crf.legal.tolist(), crf.steps.tolist(), emissions.tolist()
+    legal, step, emit = crf.legal.tolist(), crf.transitions.tolist(), emissions.tolist()
     found = {}
     for path in product(range(tags), repeat=length):
         steps = list(pairwise((tags, *path, tags)))
@@ -71,9 +71,9 @@ def test_equal_to_pytorch_crf_where_all_is_legal(seed):
     crf, emissions, mask = drawn(seed, torch.ones(6, 6, dtype=torch.bool), [5, 2, 4, 1])
     theirs = torchcrf.CRF(5, batch_first=True)
     with torch.no_grad():
-        theirs.transitions.copy_(crf.steps[:-1, :-1])
-        theirs.start_transitions.copy_(crf.steps[-1, :-1])
-        theirs.end_transitions.copy_(crf.steps[:-1, -1])
+        theirs.transitions.copy_(crf.transitions[:-1, :-1])
+        theirs.start_transitions.copy_(crf.transitions[-1, :-1])
+        theirs.end_transitions.copy_(crf.transitions[:-1, -1])
     tags = torch.randint(0, 5, mask.shape, generator=torch.Generator().manual_seed(seed))
     ours = crf.loss(emissions, mask, tags)
     reference = -theirs(emissions, tags, mask=mask, reduction="none")
@@ -81,7 +81,7 @@ def test_equal_to_pytorch_crf_where_all_is_legal(seed):
     assert crf.best(emissions, mask) == theirs.decode(emissions, mask)
     ours.sum().backward()
     reference.sum().backward()
-    torch.testing.assert_close(crf.steps.grad[:-1, :-1], theirs.transitions.grad, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(crf.transitions.grad[:-1, :-1], theirs.transitions.grad, atol=1e-4, rtol=1e-4)
 
 
 @given(seeds(), st.lists(st.integers(0, 7), min_size=1, max_size=4), st.sampled_from((1.0, 1e3, 1e7)))

@@ -25,13 +25,13 @@ from task_data import made, texts
 SENTENCES = [["the", "cat"], [], ["a"], ["the", "cat"], ["漢字", "🙂", ""]]
 
 
-def keep(store, sentences):
-    return list(store.keep(sentences))
+def fill(store, sentences):
+    return list(store.fill(sentences))
 
 
 def test_kept_layers_are_those_of_the_model(tiny, tmp_path):
     store = LayerStore(tiny, tmp_path)
-    assert keep(store, SENTENCES) == [(4, 4)]
+    assert fill(store, SENTENCES) == [(4, 4)]
     expected = [values.transpose(1, 0, 2) for values in tiny.layers(SENTENCES)]
     for found, wanted in zip(store.layers(SENTENCES), expected, strict=True):
         assert found.dtype == np.float16 and found.shape == wanted.shape
@@ -39,19 +39,19 @@ def test_kept_layers_are_those_of_the_model(tiny, tmp_path):
 
 
 def test_they_are_computed_once_and_found_again(tiny, tmp_path, monkeypatch):
-    keep(LayerStore(tiny, tmp_path), SENTENCES)
+    fill(LayerStore(tiny, tmp_path), SENTENCES)
     store = LayerStore(tiny, tmp_path)
     monkeypatch.setattr(store, "_compute", lambda some: pytest.fail("computed again") if some else [])
-    assert keep(store, SENTENCES) == []
+    assert fill(store, SENTENCES) == []
     assert len(store.layers(SENTENCES)) == 5
     assert len(list(tmp_path.glob("*.npy"))) == 1
 
 
 def test_another_model_start_or_text_is_another_file(tiny, tmp_path):
-    keep(LayerStore(tiny, tmp_path), SENTENCES)
-    keep(LayerStore(bilmo.Embedder(made(1)), tmp_path), SENTENCES)
-    keep(LayerStore(bilmo.Embedder(tiny.bundle, start="zero"), tmp_path), SENTENCES)
-    keep(LayerStore(tiny, tmp_path), SENTENCES[:2])
+    fill(LayerStore(tiny, tmp_path), SENTENCES)
+    fill(LayerStore(bilmo.Embedder(made(1)), tmp_path), SENTENCES)
+    fill(LayerStore(bilmo.Embedder(tiny.bundle, start="zero"), tmp_path), SENTENCES)
+    fill(LayerStore(tiny, tmp_path), SENTENCES[:2])
     assert len(list(tmp_path.glob("*.npy"))) == 4
 
 
@@ -59,7 +59,7 @@ def test_answers_are_the_same_with_kept_layers_and_without(tiny, tmp_path):
     some, labels = texts(30)
     task = Classifier(tiny, cache=tmp_path, epochs=2, hidden=8).fit(some, labels)
     kept = task.predict_proba(some)
-    task.feed_.store._kept.clear()
+    task.network_.input.batcher.store._stored.clear()
     assert np.allclose(kept, task.predict_proba(some), atol=1e-5)
 
 
@@ -69,36 +69,36 @@ def test_the_bound_holds_and_the_oldest_go_first(tiny, tmp_path, monkeypatch):
     store = LayerStore(tiny, tmp_path)
     files = []
     for number in range(3):
-        keep(store, [[f"w{number}"] * 100])
+        fill(store, [[f"w{number}"] * 100])
         (new,) = set(tmp_path.glob("*.npy")) - set(files)
         os.utime(new, (number, number))
         files.append(new)
         if number == 1:
-            keep(LayerStore(tiny, tmp_path), [["w0"] * 100])  # used again: no longer the oldest
+            fill(LayerStore(tiny, tmp_path), [["w0"] * 100])  # used again: no longer the oldest
     assert files[0].exists() and not files[1].exists() and files[2].exists()
     assert store.layers([["w1"] * 100])[0].shape == (100, 3, 16)  # whoever has it mapped keeps it
     with pytest.raises(ConfigError, match="BILMO_CACHE_GB"):
-        keep(store, [["w"] * 1000])
+        fill(store, [["w"] * 1000])
     monkeypatch.setenv("BILMO_CACHE_GB", "much")
     with pytest.raises(ConfigError, match="number of gigabytes"):
-        keep(store, [["x"]])
+        fill(store, [["x"]])
 
 
 def test_a_broken_off_pass_leaves_nothing(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(cache, "AT_ONCE", 2)
-    passing = LayerStore(tiny, tmp_path).keep(SENTENCES)
+    passing = LayerStore(tiny, tmp_path).fill(SENTENCES)
     assert next(passing) == (2, 4)
     passing.close()
     assert list(tmp_path.glob("*.npy")) == [] and list(tmp_path.glob(".*")) == []
-    keep(LayerStore(tiny, tmp_path), SENTENCES)
+    fill(LayerStore(tiny, tmp_path), SENTENCES)
 
 
 def test_a_file_that_is_not_what_its_name_says_is_made_anew(tiny, tmp_path):
-    keep(LayerStore(tiny, tmp_path), SENTENCES)
+    fill(LayerStore(tiny, tmp_path), SENTENCES)
     (file,) = tmp_path.glob("*.npy")
     file.write_bytes(file.read_bytes()[:50])
     store = LayerStore(tiny, tmp_path)
-    assert keep(store, SENTENCES) == [(4, 4)]
+    assert fill(store, SENTENCES) == [(4, 4)]
     assert np.allclose(store.layers([["a"]])[0], LayerStore(tiny, tmp_path).layers([["a"]])[0])
 
 
@@ -108,7 +108,7 @@ def test_two_runs_share_a_folder(tiny, tmp_path):
         "import sys, bilmo\nfrom pathlib import Path\nfrom bilmo.tasks.network.layer_store import LayerStore\n"
         "store = LayerStore(bilmo.load(sys.argv[1]), Path(sys.argv[2]))\n"
         "sentences = [[f'w{k}', 'cat'] for k in range(3000)]\n"
-        "list(store.keep(sentences))\nprint(sum(float(v.sum()) for v in store.layers(sentences)))"
+        "list(store.fill(sentences))\nprint(sum(float(v.sum()) for v in store.layers(sentences)))"
     )
     command = [sys.executable, "-c", program, str(tmp_path / "model"), str(tmp_path / "kept")]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
@@ -121,8 +121,8 @@ def test_a_full_disk_is_told_and_leaves_nothing(tiny, tmp_path):
     was = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, was[1]))  # a write beyond is refused, as on a full disk
     try:
-        with pytest.raises(OutputError, match=r"layers cannot be kept there \(File too large\).*BILMO_CACHE"):
-            keep(LayerStore(tiny, tmp_path), [[f"w{k}"] * 50 for k in range(20)])
+        with pytest.raises(OutputError, match=r"layers cannot be stored there \(File too large\).*BILMO_CACHE"):
+            fill(LayerStore(tiny, tmp_path), [[f"w{k}"] * 50 for k in range(20)])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, was)
     assert not list(tmp_path.glob("*.npy")) and not list(tmp_path.glob(".*"))
@@ -134,10 +134,10 @@ def test_what_killed_runs_left_is_removed_and_what_others_write_counts(tiny, tmp
     store = LayerStore(tiny, tmp_path)
     monkeypatch.setenv("BILMO_CACHE_GB", str(12_000 / 1e9))
     with FileLock(tmp_path / "live.lock"):
-        keep(store, [["a"] * 60])  # 5,760 bytes
+        fill(store, [["a"] * 60])  # 5,760 bytes
         (first,) = tmp_path.glob("*.npy")
         assert [file.name for file in tmp_path.glob(".*")] == [".live.npy.x2.partial"]
-        keep(store, [["b"] * 60])
+        fill(store, [["b"] * 60])
     assert not first.exists() and len(list(tmp_path.glob("*.npy"))) == 1
 
 
@@ -155,18 +155,18 @@ def test_another_run_may_remove_a_file_as_soon_as_it_is_there(tiny, tmp_path, mo
     monkeypatch.setattr(cache, "new_file", removed)
     store = LayerStore(tiny, tmp_path)
     if times > cache.TRIES:
-        with pytest.raises(OutputError, match=r"cannot be kept .*gone or unreadable"):
-            keep(store, SENTENCES)
+        with pytest.raises(OutputError, match=r"cannot be stored .*missing or unreadable"):
+            fill(store, SENTENCES)
         return
-    keep(store, SENTENCES)
+    fill(store, SENTENCES)
     monkeypatch.setattr(store, "_compute", lambda some: pytest.fail("computed again") if some else [])
     assert [values.shape for values in store.layers([["a"]])] == [(1, 3, 16)]
 
 
 def test_a_place_that_cannot_be_written_is_told(tiny, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="cannot be kept"):
-        keep(LayerStore(tiny, tmp_path / "file"), SENTENCES)
+    with pytest.raises(OutputError, match="cannot be stored"):
+        fill(LayerStore(tiny, tmp_path / "file"), SENTENCES)
 
 
 def test_values_beyond_float16_are_told(tiny, tmp_path, monkeypatch):

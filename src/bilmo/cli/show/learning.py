@@ -1,4 +1,4 @@
-"""How a task that learns looks in a terminal: facts, progress, learned layer weights, tables of measures.
+"""What the terminal shows while a task is trained and measured: facts, progress, layer weights, tables.
 
 Knows: rich, events, scores. Blind to: networks, files.
 """
@@ -14,20 +14,20 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from bilmo.cli.show import tables as show
 
 if TYPE_CHECKING:
-    from bilmo.tasks.core.events import Event, Finished, Prepared
+    from bilmo.tasks.core.events import Event, Finished, Started
     from bilmo.tasks.core.measure import Score
     from bilmo.tasks.network.input import LearnedMix
 
 MOST_LABELS = 20
-"""In a list, or in a confusion table."""
+"""The number of labels shown in a list or in a confusion table."""
 
 
 def watch(events: Iterable[Event], *, quiet: bool = False) -> Finished | None:
-    """A run as it goes: facts first, then a bar on a terminal and a line an epoch. Returns how it ended.
+    """Show a run: facts first, then a progress bar on a terminal and one line per epoch. Returns how the run ended.
 
-    quiet: the bar alone, for many runs one after the other.
+    quiet: only the bar, for many runs one after the other.
     """
-    from bilmo.tasks.core.events import Computed, Epoch, Finished, Prepared, Step
+    from bilmo.tasks.core.events import Epoch, Finished, LayersComputed, Started, Step
 
     console = Console(stderr=True, highlight=False)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
@@ -37,11 +37,11 @@ def watch(events: Iterable[Event], *, quiet: bool = False) -> Finished | None:
     ) as bar:
         task = bar.add_task("", total=1.0)
         for event in events:
-            if isinstance(event, Prepared):
+            if isinstance(event, Started):
                 if not quiet:
-                    prepared(event)
-            elif isinstance(event, Computed):
-                bar.update(task, completed=event.done / event.total, description="computing layers, once")
+                    started(event)
+            elif isinstance(event, LayersComputed):
+                bar.update(task, completed=event.done / event.total, description="computing layers (once)")
             elif isinstance(event, Step):
                 bar.update(task, completed=event.done, description=f"epoch {event.epoch}  loss {event.loss:.3f}")
             elif isinstance(event, Epoch) and not quiet:
@@ -55,16 +55,16 @@ def watch(events: Iterable[Event], *, quiet: bool = False) -> Finished | None:
     return end
 
 
-def prepared(event: Prepared) -> None:
-    """What is known before learning begins."""
+def started(event: Started) -> None:
+    """What is known before training."""
     labels = [f"{label} {count:,}" for label, count in event.labels.items()]
     more = f" and {len(labels) - MOST_LABELS} more" if len(labels) > MOST_LABELS else ""
     show.pairs(
         [
             ("examples", f"{event.examples:,}"),
-            ("dev", f"{event.dev:,}" + (", split off" if event.dev_split_off else "")),
+            ("dev", f"{event.dev:,}" + (", split off from the examples" if event.dev_split_off else "")),
             ("labels", ", ".join(labels[:MOST_LABELS]) + more),
-            ("vector that goes in", f"{event.width:,} numbers a token"),
+            ("input", f"{event.width:,} numbers per token"),
             ("parameters", f"{event.parameters:,}"),
         ]
     )
@@ -79,19 +79,20 @@ def mixes(found: Sequence[LearnedMix]) -> None:
 
 
 def score(found: Score) -> None:
-    """The measure, a table by label, and which labels are taken for which."""
-    show.pairs([(name, f"{value:.4f}") for name, value in [(found.name, found.value), *found.facts]], right=True)
+    """The measure, one row per label, and which labels are confused."""
+    show.pairs([(name, f"{value:.4f}") for name, value in [(found.name, found.value), *found.details]], right=True)
     print()
     by_label = [
-        (row.label, f"{row.precision:.4f}", f"{row.recall:.4f}", f"{row.f1:.4f}", f"{row.true:,}") for row in found.rows
+        (row.label, f"{row.precision:.4f}", f"{row.recall:.4f}", f"{row.f1:.4f}", f"{row.true:,}")
+        for row in found.labels
     ]
     show.table(["label", "precision", "recall", "F1", "true"], by_label)
-    names = [row.label for row in found.rows]
+    names = [row.label for row in found.labels]
     if found.confusion and len(names) <= MOST_LABELS:
         print()
         rows = [(name, *(str(found.confusion.get((name, other), 0)) for other in names)) for name in names]
-        show.table(["true \\ answered", *names], rows)
+        show.table(["true \\ predicted", *names], rows)
     elif found.confusion:
-        print("\nmost often confused, true and answered:")
+        print("\nmost often confused:")
         wrong = sorted(((n, pair) for pair, n in found.confusion.items() if pair[0] != pair[1]), reverse=True)
-        show.table(["true", "answered", "times"], [(*pair, f"{n:,}") for n, pair in wrong[:MOST_LABELS]])
+        show.table(["true", "predicted", "times"], [(*pair, f"{n:,}") for n, pair in wrong[:MOST_LABELS]])

@@ -1,12 +1,12 @@
-"""The same head with word vectors only, ELMo only, both, other mixes, single layers: over several seeds.
+"""One head with different inputs: word vectors only, ELMo only, both, other mixes, single layers; over several seeds.
 
-Knows: Task. Blind to: files, the command line.
+Knows: Estimator. Blind to: single tasks, files, the command line.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -14,10 +14,10 @@ from typing import Any
 from bilmo.embed.embedder import Embedder
 from bilmo.errors import ConfigError
 from bilmo.store.vectors_file import Vectors
-from bilmo.tasks.core.estimator import Task
 from bilmo.tasks.core.events import Event
-from bilmo.tasks.core.examples import Examples
-from bilmo.tasks.network.words import SCRATCH, loaded
+from bilmo.tasks.core.settings import check_settings
+from bilmo.tasks.core.spec import AnyTask, Dataset
+from bilmo.tasks.network.words import SCRATCH, load_vectors
 
 WORDS = "words"
 USUAL = (WORDS, "elmo", "both", "top", "mean")
@@ -25,31 +25,40 @@ USUAL = (WORDS, "elmo", "both", "top", "mean")
 
 @dataclass(frozen=True)
 class Variant:
-    """What goes in."""
+    """One choice of input."""
 
     name: str
     words: bool
-    """Word vectors."""
-    settings: dict[str, Any]
-    """Of ELMo."""
+    """Word vectors, and the task's own character CNN where `chars` asks for one."""
+    elmo: str
+    """The mix of ELMo layers at the input; empty without ELMo."""
+
+    def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The given settings with this input."""
+        mix = {"elmo_at": "input", "mix": self.elmo} if self.elmo else {"elmo_at": "none"}
+        return dict(given) | mix | ({} if self.words else {"chars": 0})
+
+    def inputs(self, chars: int) -> str:
+        """The input in words, for a table."""
+        parts = [*(["word vectors"] if self.words else []), *([f"{chars} character filters"] if chars else [])]
+        if self.elmo:
+            parts.append(f"ELMo layer {self.elmo}" if self.elmo.isdecimal() else f"ELMo ({self.elmo})")
+        return " + ".join(parts)
 
 
 def variant(name: str) -> Variant:
-    """words: word vectors only. elmo: the weighted mix alone. both: joined. top, mean: joined, with that mix instead.
-
-    A number is that layer alone.
-    """
+    """The variant of that name; a number is that layer alone."""
     if name.isdecimal():
-        return Variant(f"layer {name}", words=False, settings={"at": "input", "mix": (int(name),)})
+        return Variant(f"layer {name}", words=False, elmo=name)
     known = {
-        WORDS: Variant(name, words=True, settings={"at": "none"}),
-        "elmo": Variant(name, words=False, settings={"at": "input", "mix": "weighted"}),
-        "both": Variant(name, words=True, settings={"at": "input", "mix": "weighted"}),
-        "top": Variant(name, words=True, settings={"at": "input", "mix": "top"}),
-        "mean": Variant(name, words=True, settings={"at": "input", "mix": "mean"}),
+        WORDS: Variant(name, words=True, elmo=""),
+        "elmo": Variant(name, words=False, elmo="weighted"),
+        "both": Variant(name, words=True, elmo="weighted"),
+        "top": Variant(name, words=True, elmo="top"),
+        "mean": Variant(name, words=True, elmo="mean"),
     }
     if name not in known:
-        raise ConfigError(f"there is no variant {name!r}; known are {', '.join(known)}, or the number of a layer")
+        raise ConfigError(f"there is no variant {name!r}; accepted: {', '.join(known)}, or the number of a layer")
     return known[name]
 
 
@@ -60,6 +69,8 @@ class Outcome:
     name: str
     measure: str
     values: list[float]
+    inputs: str = ""
+    """The input in words."""
 
     @property
     def mean(self) -> float:
@@ -72,64 +83,64 @@ class Outcome:
         return statistics.stdev(self.values) if len(self.values) > 1 else 0.0
 
     def error_reduction(self, base: Outcome) -> float:
-        """Share of the other's error that is gone."""
+        """The share of the other's error that this one avoids."""
         return (self.mean - base.mean) / (1 - base.mean) if base.mean < 1 else 0.0
 
 
 @dataclass(frozen=True)
-class Begun:
-    """A variant begins to learn with a seed."""
+class VariantStarted:
+    """The training of a variant with a seed starts."""
 
     name: str
     seed: int
 
 
 def compare(
-    kind: type[Task],
+    task: AnyTask,
     elmo: Embedder,
     *,
-    train: Examples,
-    dev: Examples | None = None,
-    test: Examples | None = None,
+    train: Dataset[Any, Any],
+    dev: Dataset[Any, Any] | None = None,
+    test: Dataset[Any, Any] | None = None,
     vectors: Vectors | str | PathLike[str] | None = None,
     cache: str | PathLike[str] | None = None,
     variants: Sequence[str] = USUAL,
     seeds: Sequence[int] = (1, 2, 3),
     **settings: Any,
-) -> Iterator[Event | Begun | Outcome]:
-    """Fit every variant with every seed; an Outcome for each variant comes when it is done.
+) -> Iterator[Event | VariantStarted | Outcome]:
+    """Fit every variant with every seed; an Outcome follows each variant.
 
-    Measured on `test`, or where there is none, on what each run was judged by. Without `vectors`, word vectors are
-    trained from scratch.
+    Measured on `test`, or without it on the dev set of each run. Without `vectors`, word vectors are trained from
+    scratch. `chars` among the settings gives every variant with word vectors a character CNN too.
     """
-    chosen = [variant(name) for name in variants]  # all must be known before the first one learns
-    shared = loaded(vectors or SCRATCH)
-    for one in chosen:
+    chosen = [(one, check_settings(one.settings(settings), task.settings)) for one in map(variant, variants)]
+    shared = load_vectors(vectors or SCRATCH)
+    for one, checked in chosen:
         values, measure = [], ""
         for seed in seeds:
-            yield Begun(one.name, seed)
-            given = shared if one.words else None
-            task = kind(elmo, vectors=given, cache=cache, **(settings | one.settings | {"seed": seed}))
-            yield from task.events(*train, dev=dev)
+            yield VariantStarted(one.name, seed)
+            given = one.settings(settings) | {"seed": seed}
+            fitted = task.estimator()(elmo, vectors=shared if one.words else None, cache=cache, **given)
+            yield from fitted.events(train, dev=dev)
             if test is not None:
-                yield from task.keep(test[0])
-                found = task.measure(test[1], task.predict(test[0]))
+                yield from fitted.store_layers(test.examples)
+                found = fitted.measure(test.answers, fitted.predict(test.examples))
                 values.append(found.value)
                 measure = found.name
             else:
-                values.append(task.best_)
-                measure = task.measure([], []).name
-        yield Outcome(one.name, measure, values)
+                values.append(fitted.best_)
+                measure = fitted.measure([], []).name
+        yield Outcome(one.name, measure, values, one.inputs(checked.chars))
 
 
 def rows(outcomes: Sequence[Outcome]) -> tuple[list[str], list[list[str]]]:
-    """A table: names of columns, and a row an outcome."""
+    """A table: names of columns, and one row per outcome."""
     base = next((outcome for outcome in outcomes if outcome.name == WORDS), None)
-    names = ["variant", outcomes[0].measure if outcomes else "", "spread", "seeds"]
+    names = ["variant", "input", outcomes[0].measure if outcomes else "", "spread", "seeds"]
     found = []
     for outcome in outcomes:
         each = " ".join(f"{value:.4f}" for value in outcome.values)
-        found.append([outcome.name, f"{outcome.mean:.4f}", f"{outcome.spread:.4f}", each])
+        found.append([outcome.name, outcome.inputs, f"{outcome.mean:.4f}", f"{outcome.spread:.4f}", each])
         if base is not None:
             found[-1].append("" if outcome is base else f"{outcome.error_reduction(base):+.1%}")
     return [*names, *(["error reduction"] if base is not None else [])], found

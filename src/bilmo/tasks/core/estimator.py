@@ -1,8 +1,6 @@
-"""What every task shares: settings, the way in, learning, answering; scikit-learn's manners.
+"""Fit, predict and score any task, as scikit-learn expects it of an estimator.
 
-A task says how its examples become texts and targets, which head stands on top, and how answers are measured.
-
-Knows: the way in, the loop, word vectors, the cache. Blind to: files of examples, the command line.
+Knows: the specification, the input, the training loop. Blind to: single tasks, files of examples, the command line.
 """
 
 from __future__ import annotations
@@ -10,48 +8,56 @@ from __future__ import annotations
 import copy
 import hashlib
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import torch
-from torch import Tensor, nn
 
 from bilmo.embed.embedder import Embedder
 from bilmo.errors import BilmoError, ConfigError, TextError
 from bilmo.ids.batch import Indexer, by_length
 from bilmo.ids.chars import ByteChars
-from bilmo.net.config import BiLMConfig
+from bilmo.store.card import told
 from bilmo.store.vectors_file import Vectors
-from bilmo.tasks.core.events import Computed, Epoch, Event, Prepared
-from bilmo.tasks.core.loop import Fitting
+from bilmo.tasks.core.events import Epoch, Event, LayersComputed, Started
+from bilmo.tasks.core.loop import TrainingLoop
 from bilmo.tasks.core.measure import Score
-from bilmo.tasks.core.settings import Settings, settings_of
-from bilmo.tasks.network.feed import Feed, Text, TextBatch, length
-from bilmo.tasks.network.input import CHAR_MOST, CHAR_WINDOW, LearnedMix, WayIn
+from bilmo.tasks.core.settings import Settings, check_settings
+from bilmo.tasks.core.spec import Answer, AnyPrepared, AnyTask, Dataset, Example
+from bilmo.tasks.network.batch import Batcher, Item, tokens_of
+from bilmo.tasks.network.head import TaskNetwork
+from bilmo.tasks.network.input import CHAR_MOST, CHAR_WINDOW, LearnedMix, TaskInput
 from bilmo.tasks.network.layer_store import LayerStore
 from bilmo.tasks.network.tuned import Tuned
 from bilmo.tasks.network.words import TaskWords, words_of
 
 AT_ONCE = 4096
-"""Tokens, about, that are answered at a time."""
-UNEQUAL = 10
-"""A label that is so many times as frequent as another is told."""
+"""About how many tokens are predicted at a time."""
+UNBALANCED = 10
+"""Labels are reported as unbalanced where one occurs this many times as often as another."""
+MODEL_SPLITS = ("en", "west", "zh")
+"""Rules of splitting that a model card can name; "spaces" says nothing about raw text."""
+Result = TypeVar("Result")
 
 
-class Task(ABC):
-    """Fit, predict, score. The constructor only stores; what was learned has a name that ends in `_`."""
+class Estimator(Generic[Example, Answer]):
+    """Fit, predict, score. The constructor only stores its arguments; learned attributes end in `_`."""
 
-    name: ClassVar[str]
-    kind: ClassVar[str | None] = None
-    """Of estimator, as scikit-learn sees it; None for one that it has no name for."""
+    task: ClassVar[AnyTask]
+    """The specification; each subclass names its own."""
     best_: float
-    """The measure on the examples it was judged by, at its best."""
-    form_: str = ""
-    """The form of the file that its examples came from, where there was one."""
+    """The task's measure on the dev set after the best epoch."""
+    settings_: Settings
+    """The checked settings, as they were used."""
+    prepared_: AnyPrepared
+    """What the training data says: labels and the like."""
+    words_: TaskWords | None
+    """The task's own word vectors."""
+    network_: TaskNetwork[Any, Answer]
+    """Input and head."""
 
     def __init__(
         self,
@@ -61,79 +67,36 @@ class Task(ABC):
         cache: str | PathLike[str] | None = None,
         **settings: Any,
     ) -> None:
-        """Store what the task is made of.
+        """Store the parts of the task.
 
         elmo: a loaded model; None for a task without ELMo.
         vectors: a GloVe or word2vec file, loaded vectors, "scratch" to train them with the task, or None.
-        cache: the folder where layers of data sets are kept; None for the user's own.
-        The other settings are those of `bilmo.tasks.core.settings.Settings`, by name.
+        cache: the folder that stores the layers of data sets; None for the user's cache folder.
+        settings: the fields of the task's settings, such as `bilmo.tasks.tag.settings.TagSettings`, by name.
         """
         self.elmo, self.vectors, self.cache = elmo, vectors, cache
         self.settings = settings
 
-    # What each task has to say
+    @classmethod
+    def restore(cls, settings: Settings, prepared: AnyPrepared, words: TaskWords | None, elmo: Embedder | None) -> Self:
+        """An estimator as it was when it was saved, with random weights in its network."""
+        task = cls(elmo, vectors=None if words is None else words.source, **asdict(settings))
+        task._build(settings, prepared, words, elmo)
+        return task
 
-    @abstractmethod
-    def _texts(self, raw: Sequence[Any]) -> list[Text]:
-        """Examples as texts, split the way that was learned."""
-
-    @abstractmethod
-    def _checked(self, raw: Sequence[Any], answers: Sequence[Any], *, learned: bool) -> list[Any]:
-        """Answers as plain values, all of a kind that can be learned, or of the kind that was `learned`."""
-
-    @abstractmethod
-    def _learn_forms(self, raw: Sequence[Any], answers: Sequence[Any], settings: Settings) -> list[str]:
-        """Find out labels and how texts are split; returns what a user should know of them."""
-
-    @abstractmethod
-    def _counted(self, answers: Sequence[Any]) -> dict[str, int]:
-        """How often each label occurs."""
-
-    @abstractmethod
-    def _known(self) -> set[str]:
-        """The labels that were learned, as they are counted."""
-
-    @abstractmethod
-    def _head(self, way_in: WayIn, settings: Settings) -> nn.Module:
-        """The head for what was learned of the labels."""
-
-    @abstractmethod
-    def _loss(self, batch: TextBatch, answers: Sequence[Any]) -> Tensor:
-        """The mean loss of some examples."""
-
-    @abstractmethod
-    def _answer(self, batch: TextBatch) -> list[Any]:
-        """What the network says."""
-
-    @abstractmethod
-    def _likely(self, batch: TextBatch) -> list[Any]:
-        """How likely it holds each label."""
-
-    @abstractmethod
-    def measure(self, true: Sequence[Any], answers: Sequence[Any]) -> Score:
-        """The task's own measure."""
-
-    @abstractmethod
-    def facts(self) -> dict[str, Any]:
-        """What was learned besides weights, as plain data to be saved."""
-
-    @abstractmethod
-    def _set_facts(self, facts: dict[str, Any]) -> None:
-        """Put it back."""
-
-    # scikit-learn's manners
+    # scikit-learn
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Everything that the constructor was given, defaults included."""
+        """All arguments of the constructor, defaults included."""
         given = {"elmo": self.elmo, "vectors": self.vectors, "cache": self.cache}
-        return given | asdict(Settings()) | self.settings
+        return given | asdict(self.task.settings()) | self.settings
 
     def set_params(self, **params: Any) -> Self:
-        """Change some of it."""
-        known = self.get_params()
-        unknown = sorted(params.keys() - known.keys())
+        """Change some arguments."""
+        accepted = self.get_params()
+        unknown = sorted(params.keys() - accepted.keys())
         if unknown:
-            raise ConfigError(f"there is no setting {', '.join(unknown)}; known are {', '.join(known)}")
+            raise ConfigError(f"there is no setting {', '.join(unknown)}; accepted: {', '.join(accepted)}")
         for name in ("elmo", "vectors", "cache"):
             if name in params:
                 setattr(self, name, params.pop(name))
@@ -141,180 +104,153 @@ class Task(ABC):
         return self
 
     def __sklearn_clone__(self) -> Self:
-        """A task that has learned nothing, on the same model: models are shared, not copied."""
+        """An unfitted estimator with the same arguments; models are shared, not copied."""
         return type(self)(self.elmo, vectors=self.vectors, cache=self.cache, **copy.deepcopy(self.settings))
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn asks, so it is there when this is called."""
+        """The description that scikit-learn asks for; scikit-learn is installed when this is called."""
         from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
 
-        classifies = self.kind == "classifier"
         return Tags(
-            estimator_type=self.kind,
+            estimator_type=self.task.sklearn_type,
             target_tags=TargetTags(required=True),
-            classifier_tags=ClassifierTags() if classifies else None,
+            classifier_tags=ClassifierTags() if self.task.sklearn_type == "classifier" else None,
             input_tags=InputTags(two_d_array=False, string=True),
         )
 
-    def fit(self, texts: Sequence[Any], answers: Sequence[Any], *, dev: tuple[Any, Any] | None = None) -> Self:
-        """Learn from examples; Ctrl-C keeps the best so far.
+    def fit(
+        self,
+        texts: Sequence[Example],
+        answers: Sequence[Answer],
+        *,
+        dev: tuple[Sequence[Example], Sequence[Answer]] | None = None,
+    ) -> Self:
+        """Train on examples. Ctrl-C keeps the best epoch so far.
 
-        dev: texts and answers to judge by; without them, some of the examples are split off.
+        dev: texts and answers of the dev set; without it, a share of the examples is split off.
         """
-        judged = False
+        evaluated = False
         try:
-            for event in self.events(texts, answers, dev=dev):
-                judged = judged or isinstance(event, Epoch)
+            for event in self.events(Dataset(texts, answers), dev=None if dev is None else Dataset(*dev)):
+                evaluated = evaluated or isinstance(event, Epoch)
         except KeyboardInterrupt:
-            if not judged:
+            if not evaluated:
                 raise
-            warnings.warn("interrupted; the best so far is kept", stacklevel=2)
+            warnings.warn("interrupted; the best epoch so far is kept", stacklevel=2)
         return self
 
-    def predict(self, texts: Sequence[Any]) -> list[Any]:
-        """An answer for each text, in order."""
-        return self._each(texts, self._answer)
+    def predict(self, texts: Sequence[Example]) -> list[Answer]:
+        """One answer per text, in order."""
+        return self.run(texts, self.fitted_network().head.predict)
 
-    def predict_proba(self, texts: Sequence[Any]) -> Any:
-        """For each text how likely the labels are, in the order of `labels_`."""
-        return self._each(texts, self._likely)
+    def confidence(self, texts: Sequence[Example]) -> list[list[float]]:
+        """For each text the probability of each label; for a tagger that of each predicted tag."""
+        return self.run(texts, self.fitted_network().head.confidence)
 
-    def score(self, texts: Sequence[Any], answers: Sequence[Any]) -> float:
-        """The task's own measure on examples."""
-        self._way_in()
-        raw, true = self._examples(texts, answers, learned=True)
-        return self.measure(true, self.predict(raw)).value
+    def score(self, texts: Sequence[Example], answers: Sequence[Answer]) -> float:
+        """The task's measure on examples."""
+        self.fitted_network()
+        data = _listed(Dataset(texts, answers))
+        true = self.prepared_.check(*data[:2])
+        return self.measure(true, self.predict(data.examples)).value
 
-    def unseen(self, answers: Sequence[Any]) -> dict[str, int]:
-        """Labels among these answers that were never learned, and how often each occurs."""
-        return {label: n for label, n in self._counted(answers).items() if label not in self._known()}
-
-    def keep(self, texts: Sequence[Any]) -> Iterator[Computed]:
-        """Compute the layers of texts that will be answered more than once, and keep them with those of the data."""
-        self._way_in()
-        if self.feed_.store is not None:
-            for done, total in self.feed_.store.keep([s for text in self._texts(list(texts)) for s in text]):
-                yield Computed(done, total)
+    def measure(self, true: Sequence[Answer], predicted: Sequence[Answer]) -> Score:
+        """The task's measure, with its details."""
+        return self.prepared_.measure(true, predicted)
 
     @property
     def mixes_(self) -> list[LearnedMix]:
-        """What was learned about the layers."""
-        return self._way_in().learned()
+        """The learned weights of the layers."""
+        return self.fitted_network().input.learned_mixes()
 
-    # Learning
+    # Training
 
     def events(
         self,
-        texts: Sequence[Any],
-        answers: Sequence[Any],
+        train: Dataset[Example, Answer],
         *,
-        dev: tuple[Any, Any] | None = None,
+        dev: Dataset[Example, Answer] | None = None,
         checkpoint: Path | None = None,
     ) -> Iterator[Event]:
-        """Learn, telling each step. At the end, and where it is broken off, the task is at its best epoch.
+        """Train, with one event per step. At the end, or where it is interrupted, the best epoch is in use.
 
-        checkpoint: a file to go on from where it exists, rewritten after each epoch.
+        checkpoint: a file that is rewritten after each epoch; where it exists, training resumes from it.
         """
-        settings = settings_of(self.settings)
+        settings: Settings = check_settings(self.settings, self.task.settings)
         if self.elmo is not None and not isinstance(self.elmo, Embedder):
             raise ConfigError(
-                f"elmo is {self.elmo!r}, a {type(self.elmo).__name__}; needed is a loaded model: "
+                f"elmo is {self.elmo!r}, a {type(self.elmo).__name__}; it must be a loaded model: "
                 f"bilmo.load({str(self.elmo)!r})"
             )
-        raw, answers = self._examples(texts, answers, learned=False)
-        notes = self._learn_forms(raw, answers, settings)
-        examples = list(zip(self._texts(raw), answers, strict=True))
-        if dev is not None:
-            dev_raw, dev_answers = self._examples(*dev, learned=True)
-            train, held = examples, list(zip(self._texts(dev_raw), dev_answers, strict=True))
+        data = _listed(train)
+        prepared, notes = self.task.prepare(data, settings, model_split(self.elmo))
+        answers = prepared.check(data.examples, data.answers)
+        labelled = list(zip(prepared.items(data.examples, answers), answers, strict=True))
+        if dev is None:
+            training, held_out = split_off(labelled, settings.dev_share)
         else:
-            train, held = split_off(examples, settings.dev_share)
-        notes += self._notes([answer for _, answer in train], [answer for _, answer in held])
-        empty = sum(not length(text) for text, _ in [*train, *held])
+            dev = _listed(dev)
+            dev_answers = prepared.check(dev.examples, dev.answers)
+            training, held_out = labelled, list(zip(prepared.items(dev.examples), dev_answers, strict=True))
+        items, train_answers = [item for item, _ in training], [answer for _, answer in training]
+        dev_items, true = [item for item, _ in held_out], [answer for _, answer in held_out]
+        counts = prepared.count(train_answers)
+        notes = [*notes, *_label_notes(counts, prepared.count(true))]
+        empty = sum(not tokens_of(item) for item in (*items, *dev_items))
         if empty:
-            notes.append(f"{empty:,} texts have no words; they are answered by what is left, the labels' frequency")
-        self._build(settings, [sentence for text, _ in train for sentence in text])
-        yield Prepared(
-            examples=len(train),
-            dev=len(held),
+            notes.append(f"{empty:,} texts have no tokens; their predictions can only follow the labels' frequency")
+        self._build_fresh(settings, prepared, items)
+        yield Started(
+            examples=len(items),
+            dev=len(dev_items),
             dev_split_off=dev is None,
-            labels=self._counted([answer for _, answer in train]),
+            labels=counts,
             parameters=sum(p.numel() for p in self.network_.parameters() if p.requires_grad),
-            width=self._way_in().width,
+            width=self.network_.input.width,
             notes=notes,
         )
-        if self.feed_.store is not None:
-            given = [examples] if dev is None else [train, held]  # before the split, so that any split finds them
-            for part in given:
-                for done, total in self.feed_.store.keep([sentence for text, _ in part for sentence in text]):
-                    yield Computed(done, total)
+        # Before the split, so that every split finds the layers.
+        for part in [[item for item, _ in labelled]] if dev is None else [items, dev_items]:
+            yield from self._store_layers(part)
 
-        def loss_of(numbers: list[int]) -> Tensor:
-            some = [train[k] for k in numbers]
-            batch = self.feed_.batch([text for text, _ in some])
-            return self._loss(batch, [answer for _, answer in some]) + self._way_in().l2()
+        def evaluate() -> float:
+            return self.measure(true, self._run_items(dev_items, self.network_.head.predict)).value
 
-        def judge() -> float:
-            return self.measure(
-                [answer for _, answer in held], self._run([text for text, _ in held], self._answer)
-            ).value
-
-        lengths = [length(text) for text, _ in train]
-        fitting = Fitting(self.network_, settings, lengths, loss_of, judge, checkpoint)
+        loop = TrainingLoop(self.network_, settings, items, evaluate, checkpoint)
         try:
-            yield from fitting.events()
+            yield from loop.events()
         finally:
-            fitting.use_best()
-            self.best_ = fitting.progress.best or 0.0
+            loop.restore_best()
+            self.best_ = loop.progress.best or 0.0
 
-    def _examples(self, texts: Any, answers: Any, *, learned: bool) -> tuple[list[Any], list[Any]]:
-        """Texts, and an answer for each."""
-        if isinstance(texts, str) or isinstance(answers, str):
-            raise TextError("texts and their answers must be lists; found one string")
-        raw, given = list(texts), list(answers)
-        if len(raw) != len(given):
-            raise TextError(f"{len(raw)} texts, but {len(given)} answers; each text needs one")
-        if not raw:
-            raise TextError("there are no examples; a text and its answer are the least")
-        return raw, self._checked(raw, given, learned=learned)
+    def store_layers(self, texts: Sequence[Example]) -> Iterator[LayersComputed]:
+        """Compute and store the layers of texts that will be predicted more than once."""
+        self.fitted_network()
+        return self._store_layers(self.prepared_.items(list(texts)))
 
-    def _notes(self, train: Sequence[Any], held: Sequence[Any]) -> list[str]:
-        counts = self._counted(train)
-        if not counts:
-            return []
-        most, least = max(counts, key=lambda label: counts[label]), min(counts, key=lambda label: counts[label])
-        notes = []
-        if counts[most] >= UNEQUAL * counts[least]:
-            notes.append(
-                f"labels are unequal: {most} occurs {counts[most]:,} times, {least} {counts[least]:,} times. "
-                "Look at the table by label, not at one number."
-            )
-        unseen = sorted(self._counted(held).keys() - counts.keys())
-        if unseen:
-            notes.append(f"the dev set has labels that were never learned: {', '.join(unseen[:10])}")
-        return notes
+    def _store_layers(self, items: Sequence[Item]) -> Iterator[LayersComputed]:
+        store = self.network_.input.batcher.store
+        if store is not None:
+            for done, total in store.fill([sentence for item in items for text in item.texts for sentence in text]):
+                yield LayersComputed(done, total)
 
-    def _build(self, settings: Settings, sentences: Sequence[Any]) -> None:
-        """A fresh network for the data."""
-        words = words_of(self.vectors, sentences, settings.word_width) if self.vectors is not None else None
-        elmo = None if settings.at == "none" else self.elmo
-        settings = settings if elmo is not None else replace(settings, at="none")
+    def _build_fresh(self, settings: Settings, prepared: AnyPrepared, items: Sequence[Item]) -> None:
+        """A network with random weights for the training data."""
+        words = None
+        if self.vectors is not None:
+            sentences = (sentence for item in items for text in item.texts for sentence in text)
+            words = words_of(self.vectors, sentences, settings.word_width)
+        elmo = None if settings.elmo_at == "none" else self.elmo
+        settings = settings if elmo is not None else replace(settings, elmo_at="none")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
-            self.assemble(settings, words, elmo)
+            self._build(settings, prepared, words, elmo)
 
-    def assemble(self, settings: Settings, words: TaskWords | None, elmo: Embedder | None) -> None:
-        """Feed and network for these settings, with random weights."""
+    def _build(self, settings: Settings, prepared: AnyPrepared, words: TaskWords | None, elmo: Embedder | None) -> None:
         if elmo is not None and elmo.start == "carry":
             raise ConfigError("a task starts every sentence afresh; load the model with start='settled' or 'zero'")
         tuned = Tuned(elmo.bundle) if elmo is not None and settings.tune else None
         store = LayerStore(elmo, Path(self.cache) if self.cache else None) if elmo is not None and not tuned else None
-        config: BiLMConfig | None = elmo.config if elmo is not None else None
-        way_in = WayIn(settings, bilm=config, table=words.table if words else None, tuned=tuned)
-        if words is not None and words.values is not None and way_in.table is not None:
-            with torch.no_grad():
-                way_in.table.weight.copy_(torch.from_numpy(words.values))
-                way_in.table.marks.copy_(torch.from_numpy(words.values[:3]))
         indexer = None
         if words is not None or settings.chars:
             indexer = Indexer(
@@ -323,48 +259,95 @@ class Task(ABC):
                 lower=words.lower if words else False,
                 widest_filter=CHAR_WINDOW,
             )
-        self.used_, self.words_ = settings, words
-        self.feed_ = Feed(indexer, store, tuned)
-        self.network_ = nn.ModuleDict({"way_in": way_in, "head": self._head(way_in, settings)}).eval()
+        input = TaskInput(
+            settings,
+            Batcher(indexer, store, tuned),
+            bilm=elmo.config if elmo is not None else None,
+            table=words.table if words else None,
+        )
+        if words is not None and words.values is not None and input.table is not None:
+            with torch.no_grad():
+                input.table.weight.copy_(torch.from_numpy(words.values))
+                input.table.marks.copy_(torch.from_numpy(words.values[:3]))
+        self.settings_, self.prepared_, self.words_ = settings, prepared, words
+        self.network_ = TaskNetwork(input, prepared.head(input, settings)).eval()
 
-    def _way_in(self) -> WayIn:
+    # Prediction
+
+    def fitted_network(self) -> TaskNetwork[Any, Answer]:
+        """The network; an error where the estimator is not fitted."""
         if not hasattr(self, "network_"):
-            raise BilmoError(f"this {type(self).__name__} has learned nothing yet; call fit first, or load a saved one")
-        way_in = self.network_["way_in"]
-        assert isinstance(way_in, WayIn)
-        return way_in
+            raise BilmoError(f"this {type(self).__name__} is not fitted; call fit first, or load a saved one")
+        return self.network_
 
-    # Answering
-
-    def _each(self, raw: Sequence[Any], answer: Any) -> list[Any]:
-        self._way_in()
-        if isinstance(raw, str):
+    def run(
+        self, texts: Sequence[Example], function: Callable[[TaskInput, Sequence[Any]], list[Result]]
+    ) -> list[Result]:
+        """The results of a function of the head, one per text, in order."""
+        if isinstance(texts, str):
             raise TextError("texts must be a list; found one string. Put it in a list: [text]")
-        return self._run(self._texts(list(raw)), answer)
+        return self._run_items(self.prepared_.items(list(texts)), function)
 
     @torch.no_grad()
-    def _run(self, texts: Sequence[Text], answer: Any) -> list[Any]:
-        """Answers in order; how texts are grouped never changes one."""
+    def _run_items(
+        self, items: Sequence[Item], function: Callable[[TaskInput, Sequence[Any]], list[Result]]
+    ) -> list[Result]:
+        """How items are grouped into batches never changes a result."""
         self.network_.eval()
-        found: list[Any] = [None] * len(texts)
-        for numbers in by_length([length(text) for text in texts], AT_ONCE):
-            answers = answer(self.feed_.batch([texts[k] for k in numbers]))
-            for k, value in zip(numbers, answers, strict=True):
-                found[k] = value
-        return found
+        found: dict[int, Result] = {}
+        for numbers in by_length([tokens_of(item) for item in items], AT_ONCE):
+            results = function(self.network_.input, [items[k] for k in numbers])
+            found.update(zip(numbers, results, strict=True))
+        return [found[k] for k in range(len(items))]
 
 
-def split_off(examples: list[tuple[Text, Any]], share: float) -> tuple[list[Any], list[Any]]:
-    """Examples to learn from, and a share to judge by, chosen by a hash of their words.
+def model_split(elmo: Embedder | None) -> str:
+    """How the training text of a biLM was split, by its card; empty where the card does not name any rules."""
+    found = told(elmo.bundle.card, "split") if elmo is not None else ""
+    return found if found in MODEL_SPLITS else ""
 
-    So the same text is never on both sides, and every seed is judged by the same examples.
+
+def split_off(labelled: list[tuple[Item, Answer]], share: float) -> tuple[list[Any], list[Any]]:
+    """Examples to train on, and a share of them as the dev set, chosen by a hash of their words.
+
+    The same text is never in both parts, and every seed has the same dev set.
     """
-    hashes = [hashlib.sha256(repr([list(s) for s in text]).encode("utf-8", "replace")).digest() for text, _ in examples]
-    border = sorted(hashes)[max(1, round(len(examples) * share)) - 1]
-    held = [example for example, key in zip(examples, hashes, strict=True) if key <= border]
-    train = [example for example, key in zip(examples, hashes, strict=True) if key > border]
+    hashes = [
+        hashlib.sha256(repr([list(s) for text in item.texts for s in text]).encode("utf-8", "replace")).digest()
+        for item, _ in labelled
+    ]
+    border = sorted(hashes)[max(1, round(len(labelled) * share)) - 1]
+    held_out = [one for one, key in zip(labelled, hashes, strict=True) if key <= border]
+    training = [one for one, key in zip(labelled, hashes, strict=True) if key > border]
+    if not training:
+        raise TextError(f"{len(labelled)} examples are too few different ones to split off a dev set; give a dev set")
+    return training, held_out
+
+
+def _listed(data: Dataset[Example, Answer]) -> Dataset[Example, Answer]:
+    """Lists of examples and answers, of the same length and not empty."""
+    if isinstance(data.examples, str) or isinstance(data.answers, str):
+        raise TextError("texts and their answers must be lists; found one string")
+    examples, answers = list(data.examples), list(data.answers)
+    if len(examples) != len(answers):
+        raise TextError(f"{len(examples)} texts, but {len(answers)} answers; each text needs one")
+    if not examples:
+        raise TextError("there are no examples; give at least one text and its answer")
+    return Dataset(examples, answers, data.form)
+
+
+def _label_notes(train: dict[str, int], dev: dict[str, int]) -> list[str]:
+    """What a user should know about the labels of the training and the dev set."""
     if not train:
-        raise TextError(
-            f"{len(examples)} examples, too few different ones to split some off to judge by; give a dev set of its own"
+        return []
+    notes = []
+    most, least = max(train, key=lambda label: train[label]), min(train, key=lambda label: train[label])
+    if train[most] >= UNBALANCED * train[least]:
+        notes.append(
+            f"labels are unbalanced: {most} occurs {train[most]:,} times, {least} {train[least]:,} times. "
+            "Read the table per label, not only the one number."
         )
-    return train, held
+    unseen = sorted(dev.keys() - train.keys())
+    if unseen:
+        notes.append(f"the dev set has labels that do not occur in the training examples: {', '.join(unseen[:10])}")
+    return notes

@@ -1,6 +1,6 @@
-"""What a task tells while it learns.
+"""The events that a task yields while it is trained.
 
-Knows: nothing. Blind to: how a task works, and who listens.
+Knows: nothing. Blind to: how a task works, and who reads the events.
 """
 
 from __future__ import annotations
@@ -9,25 +9,25 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """Before anything is computed."""
+class Started:
+    """The data was checked and the network built; nothing was computed yet."""
 
     examples: int
     dev: int
     dev_split_off: bool
     labels: dict[str, int]
-    """How often each label, or type of span, occurs in the examples to learn from."""
+    """How often each label, or type of span, occurs in the training examples."""
     parameters: int
-    """That are learned."""
+    """The number of trained parameters."""
     width: int
-    """Of a token's vector as it goes in."""
+    """Width of a token's input vector."""
     notes: list[str]
-    """What a user should know of the data."""
+    """What a user should know about the data."""
 
 
 @dataclass(frozen=True)
-class Computed:
-    """Layers of some sentences of the data are there."""
+class LayersComputed:
+    """The layers of some sentences of the data were computed."""
 
     done: int
     total: int
@@ -45,23 +45,25 @@ class Step:
 
 @dataclass(frozen=True)
 class Epoch:
-    """A pass over the examples, and how the dev set was answered after it."""
+    """One pass over the examples, and the evaluation on the dev set after it."""
 
     number: int
     loss: float
     value: float
-    """The task's own measure on the dev set."""
+    """The task's measure on the dev set."""
     best: bool
     seconds: float
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The end, or what was found when the run was over already; the task is at its best epoch."""
+    """The end of training, also of a run that had ended before; the network has the weights of its best epoch."""
 
     why: str
     epoch: int
+    """The best epoch."""
     value: float
+    """The task's measure on the dev set after the best epoch."""
 
 
-Event = Prepared | Computed | Step | Epoch | Finished
+Event = Started | LayersComputed | Step | Epoch | Finished

@@ -1,18 +1,19 @@
-"""A task on disk: a folder with all it needs but the biLM, which is named by where it was and by its hash.
+"""A fitted task as a folder: everything but the biLM, which is recorded by its path and its hash.
 
-    config.json           the task, settings, labels, which biLM, hashes of the other files
-    task.safetensors      head, mixes, characters: everything that was learned
+    config.json           task, settings, labels, which biLM, hashes of the other files
+    task.safetensors      everything that was trained
     words.txt             the words of the task's own word vectors
-    vectors.safetensors   those vectors, where they were given
+    vectors.safetensors   these vectors, where they were given
     bilm/                 the biLM itself, where it was trained with the task
-    layers.svg README.md  the learned layer weights; what this is
+    layers.svg README.md  the learned layer weights; a description
 
-Knows: Task, safetensors. Blind to: data, the command line.
+Knows: Estimator, safetensors. Blind to: single tasks, data, the command line.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -31,40 +32,37 @@ from bilmo.ids.vocab import Vocab
 from bilmo.net.config import STRICT, BiLMConfig
 from bilmo.store import model_folder as folders
 from bilmo.store.atomic import new_files, new_folder
-from bilmo.store.model_folder import naming, read_json, same_length, sha256_of
-from bilmo.tasks.classify.classifier import Classifier
-from bilmo.tasks.core.estimator import Task
+from bilmo.store.model_folder import checked, naming, read_json, same_length, sha256_of
+from bilmo.tasks.core.estimator import Estimator
 from bilmo.tasks.core.loop import learned_state
-from bilmo.tasks.core.picture import drawn
-from bilmo.tasks.core.settings import Settings
+from bilmo.tasks.core.picture import layer_weights_svg
+from bilmo.tasks.core.spec import AnyTask
 from bilmo.tasks.network.input import LearnedMix
 from bilmo.tasks.network.words import TaskWords
-from bilmo.tasks.tag.tagger import Tagger
 from bilmo.text.files import lines
 
 CONFIG, WEIGHTS, WORDS, VECTORS, BILM = "config.json", "task.safetensors", "words.txt", "vectors.safetensors", "bilm"
 PICTURE, CARD = "layers.svg", "README.md"
-TASKS: dict[str, type[Task]] = {task.name: task for task in (Classifier, Tagger)}
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class BilmFacts:
-    """Which biLM a task stands on."""
+    """Which biLM a task was fitted on."""
 
     __pydantic_config__ = STRICT
 
     name: str
-    """Where it was; `bilm` where it lies in the folder itself."""
+    """Its path or name; `bilm` where it is in the folder itself."""
     sha256: str
     start: str
-    """What every sentence started from."""
+    """The start of every sentence."""
     config: BiLMConfig
 
 
 @dataclass(frozen=True, kw_only=True)
 class WordFacts:
-    """Word vectors of the task's own."""
+    """The task's own word vectors."""
 
     __pydantic_config__ = STRICT
 
@@ -76,55 +74,54 @@ class WordFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFile:
-    """What config.json holds."""
+    """The content of config.json."""
 
     __pydantic_config__ = STRICT
 
     bilmo_task: str
     format: int
-    settings: Settings
-    facts: dict[str, Any]
+    settings: dict[str, Any]
+    prepared: dict[str, Any]
+    """The fields of the task's Prepared."""
     bilm: BilmFacts | None
     words: WordFacts | None
     sha256: dict[str, str]
     """Of each file of weights, so that a damaged one is never used."""
-    form: str = ""
-    """Of the file that its examples came from; empty where they came from none."""
 
 
-def save(task: Task, folder: str | PathLike[str], *, model: str = "") -> None:
-    """Save a task; the folder must be new, and appears only when it is whole.
+def save(task: Estimator[Any, Any], folder: str | PathLike[str], *, model: str = "") -> None:
+    """Save a fitted task to a new folder, which appears only when it is complete.
 
-    model: where the biLM is, to be found again when the task is loaded.
+    model: the path or name of the biLM, which is loaded again with the task.
     """
+    task.fitted_network()
     with new_folder(Path(folder)) as partial:
         _fill(task, partial, model, {})
 
 
-def publish(task: Task, folder: Path, *, model: str = "", written: dict[str, str]) -> dict[str, str]:
-    """Save a task into a folder that exists, in place of the one it may hold; config.json comes last.
+def publish(task: Estimator[Any, Any], folder: Path, *, model: str = "", written: dict[str, str]) -> dict[str, str]:
+    """Save a task into a folder that exists, replacing the one it may hold; config.json is written last.
 
-    written: what the call before returned, {} at first. Given word vectors, which never change, are written once.
+    written: the result of the previous call, {} for the first. Given word vectors never change and are written once.
     """
     with new_files(folder) as partial:
         return _fill(task, partial, model, written)
 
 
-def _fill(task: Task, partial: Path, model: str, written: dict[str, str]) -> dict[str, str]:
-    """All files of a task but the word vectors that were `written` before; returns the hashes of them all."""
-    settings, words = task.used_, task.words_
+def _fill(task: Estimator[Any, Any], partial: Path, model: str, written: dict[str, str]) -> dict[str, str]:
+    """Write all files of a task except vectors that were `written` before; returns the hashes of all files."""
+    words, batcher = task.words_, task.network_.input.batcher
     bilm: BilmFacts | None = None
-    if task.feed_.tuned is not None:
-        learned = task.feed_.tuned.learned()
+    if batcher.tuned is not None:
+        learned = batcher.tuned.learned()
         folders.write(learned, partial / BILM)
         bilm = BilmFacts(name=BILM, sha256=learned.identity(), start="settled", config=learned.config)
-    elif task.feed_.store is not None:
-        store = task.feed_.store
-        # A path is made whole, to be found again from any folder; a name that is no path stays a name.
+    elif batcher.store is not None:
+        elmo = batcher.store.elmo
+        # A path becomes absolute, so that it is found from any folder; a name that is not a path stays a name.
         model = str(Path(model).resolve()) if model and Path(model).exists() else model
-        bilm = BilmFacts(name=model, sha256=store.model, start=store.elmo.start, config=store.elmo.config)
-    kept = {name: value for name, value in learned_state(task.network_).items() if ".tuned." not in name}
-    hashes = {WEIGHTS: _write(kept, partial / WEIGHTS)}
+        bilm = BilmFacts(name=model, sha256=batcher.store.model, start=elmo.start, config=elmo.config)
+    hashes = {WEIGHTS: _write(_own_weights(task), partial / WEIGHTS)}
     facts = None
     if words is not None:
         given = words.values is not None
@@ -136,11 +133,10 @@ def _fill(task: Task, partial: Path, model: str, written: dict[str, str]) -> dic
             if words.values is not None:
                 hashes[VECTORS] = _write({"vectors": torch.from_numpy(words.values)}, partial / VECTORS)
     config = TaskFile(
-        bilmo_task=task.name,
+        bilmo_task=task.task.name,
         format=FORMAT,
-        settings=settings,
-        facts=task.facts(),
-        form=task.form_,
+        settings=asdict(task.settings_),
+        prepared=asdict(task.prepared_),
         bilm=bilm,
         words=facts,
         sha256=hashes,
@@ -148,66 +144,87 @@ def _fill(task: Task, partial: Path, model: str, written: dict[str, str]) -> dic
     _text(partial / CONFIG, json.dumps(asdict(config), indent=1, ensure_ascii=False))
     mixes = task.mixes_
     if mixes:
-        _text(partial / PICTURE, drawn(mixes))
-    _text(partial / CARD, _card(config, mixes))
+        _text(partial / PICTURE, layer_weights_svg(mixes))
+    _text(partial / CARD, _card(config, sorted(task.prepared_.known()), mixes))
     return hashes
 
 
-def load(folder: str | PathLike[str], *, elmo: Embedder | str | PathLike[str] | None = None) -> Task:
+def _own_weights(task: Estimator[Any, Any]) -> dict[str, Tensor]:
+    """The trained weights without those of the biLM, which has a folder of its own."""
+    return {name: value for name, value in learned_state(task.network_).items() if ".tuned." not in name}
+
+
+def load(
+    folder: str | PathLike[str], tasks: Sequence[AnyTask], *, elmo: Embedder | str | PathLike[str] | None = None
+) -> Estimator[Any, Any]:
     """Load a saved task with the biLM it was fitted on.
 
-    elmo: that biLM, or where it is now; None looks where it was.
+    tasks: the specifications of all tasks that the folder may hold.
+    elmo: that biLM, or its path; None for the path it had when the task was saved.
     """
     path = Path(folder)
     if not (path / CONFIG).is_file() or b'"bilmo_task"' not in (path / CONFIG).read_bytes():
-        raise NotAModel(f"{path}: is no folder of a task; `bilmo fit` makes them")
-    config = read_json(path / CONFIG, TaskFile)
-    if config.format != FORMAT or config.bilmo_task not in TASKS:
+        raise NotAModel(f"{path}: is not a folder of a task; `bilmo fit` makes them")
+    config = _read_config(path / CONFIG)
+    by_name = {task.name: task for task in tasks}
+    if config.bilmo_task not in by_name:
         raise ConfigError(
-            f"{path / CONFIG}: a task {config.bilmo_task!r} of format {config.format}; this bilmo knows "
-            f"{', '.join(TASKS)} of format {FORMAT}. Install a newer bilmo."
+            f"{path / CONFIG}: holds the task {config.bilmo_task!r}; this bilmo knows {', '.join(by_name)}. "
+            "Install a newer bilmo."
         )
+    task = by_name[config.bilmo_task]
+    settings = checked(config.settings, task.settings, f"{path / CONFIG}, settings")
+    prepared = checked(config.prepared, task.prepared, f"{path / CONFIG}, prepared")
     model = _bilm(path, config.bilm, elmo) if config.bilm else None
-    task = TASKS[config.bilmo_task](model, **asdict(config.settings))
-    task.form_ = config.form
-    words = _words(path, config)
-    task.vectors = None if words is None else words.source
-    try:
-        task._set_facts(config.facts)
-    except (KeyError, TypeError) as error:
-        raise DamagedFile(f"{path / CONFIG}: its facts lack {error}") from None
-    task.assemble(config.settings, words, model)
+    found = task.estimator().restore(settings, prepared, _words(path, config), model)
     weights = _read(path / WEIGHTS, config)
-    needed = {name for name in learned_state(task.network_) if ".tuned." not in name}
-    if weights.keys() != needed:
-        wrong = ", ".join(sorted(weights.keys() ^ needed))
-        raise WeightsError(f"{path / WEIGHTS}: does not fit {CONFIG}; missing or unused are {wrong}")
+    wrong = weights.keys() ^ _own_weights(found).keys()
+    if wrong:
+        raise WeightsError(f"{path / WEIGHTS}: does not fit {CONFIG}; missing or unused: {', '.join(sorted(wrong))}")
     try:
-        task.network_.load_state_dict(weights, strict=False)
+        found.network_.load_state_dict(weights, strict=False)
     except RuntimeError as error:
         raise WeightsError(f"{path / WEIGHTS}: does not fit {CONFIG} ({error})") from None
-    return task
+    return found
+
+
+def _read_config(path: Path) -> TaskFile:
+    """The content of config.json; other formats than the present one are refused."""
+    try:
+        found = json.loads(path.read_bytes())
+    except ValueError:
+        found = None
+    number = found.get("format") if isinstance(found, dict) else None
+    if isinstance(number, int) and number < FORMAT:
+        raise ConfigError(
+            f"{path}: the task was saved in format {number} by an earlier bilmo; this one reads format {FORMAT}. "
+            "Fit the task again: run the same `bilmo fit` command into a new folder."
+        )
+    if isinstance(number, int) and number > FORMAT:
+        raise ConfigError(
+            f"{path}: the task was saved in format {number}; this bilmo reads format {FORMAT}. Install a newer bilmo."
+        )
+    return read_json(path, TaskFile)
 
 
 def _bilm(folder: Path, facts: BilmFacts, elmo: Embedder | str | PathLike[str] | None) -> Embedder:
     if not isinstance(elmo, Embedder):
         inside = facts.name == BILM and elmo is None
         place = folder / BILM if inside else Path(elmo if elmo is not None else facts.name)
-        known = f"the biLM {facts.name or 'it was fitted on'} (SHA-256 {facts.sha256[:12]})"
+        needed = f"the biLM {facts.name or 'it was fitted on'} (SHA-256 {facts.sha256[:12]})"
         if elmo is None and not facts.name:
-            raise NotAModel(f"{folder}: needs {known}; say where it is (--model, or elmo= in Python)")
+            raise NotAModel(f"{folder}: needs {needed}; give its path (--model, or elmo= in Python)")
         try:
             elmo = load_model(place, start=facts.start)  # type: ignore[arg-type]
         except NotAModel as error:
             raise NotAModel(
-                f"{folder}: needs {known}, which is not there. Say where it is now (--model, or elmo= in Python). "
-                f"{error}"
+                f"{folder}: needs {needed}, which was not found. Give its path (--model, or elmo= in Python). {error}"
             ) from None
     found = elmo.bundle.identity()
     if found != facts.sha256:
         raise WeightsError(
-            f"{folder}: was fitted on the biLM {facts.name} (SHA-256 {facts.sha256[:12]}); this is another one "
-            f"({found[:12]}), whose layers mean other things. Name the right one, or fit again."
+            f"{folder}: was fitted on the biLM {facts.name} (SHA-256 {facts.sha256[:12]}); this is a different "
+            f"one ({found[:12]}). Give the path of the right one, or fit the task again."
         )
     return elmo
 
@@ -222,7 +239,7 @@ def _words(folder: Path, config: TaskFile) -> TaskWords | None:
     if facts.given:
         found = _read(folder / VECTORS, config).get("vectors")
         if found is None or tuple(found.shape) != (facts.rows, facts.width):
-            raise WeightsError(f"{folder / VECTORS}: needed are {facts.rows} vectors of {facts.width} numbers")
+            raise WeightsError(f"{folder / VECTORS}: must hold {facts.rows} vectors of width {facts.width}")
         values = found.numpy().astype(np.float32)
     return TaskWords(vocab, facts.width, facts.lower, values)
 
@@ -239,26 +256,26 @@ def _read(path: Path, config: TaskFile) -> dict[str, Tensor]:
     try:
         if sha256_of(path) != config.sha256.get(path.name):
             raise DamagedFile(
-                f"{path}: is not the file that was saved (its SHA-256 differs from the one in {CONFIG}). Fit again."
+                f"{path}: is not the file that was saved (its SHA-256 differs from the one in {CONFIG}). "
+                "Fit the task again."
             )
         return load_file(path)
     except (SafetensorError, OSError) as error:
-        raise DamagedFile(f"{path}: cannot be read as safetensors ({error}). Fit again.") from None
+        raise DamagedFile(f"{path}: cannot be read as safetensors ({error}). Fit the task again.") from None
 
 
 def _text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _card(config: TaskFile, mixes: list[LearnedMix]) -> str:
-    """What a person who finds the folder wants to know."""
-    settings = config.settings
+def _card(config: TaskFile, labels: list[str], mixes: list[LearnedMix]) -> str:
+    """A description for whoever finds the folder."""
     rows = [
-        f"# A task of bilmo: {config.bilmo_task}",
+        f"# bilmo task: {config.bilmo_task}",
         "",
-        f"Labels: {', '.join(map(str, config.facts.get('labels', [])))}",
+        f"Labels: {', '.join(labels)}",
         "",
-        f"ELMo at: {settings.at}; mix: {settings.mix}; head: {settings.head}; seed: {settings.seed}",
+        "Settings: " + "; ".join(f"{name} {value}" for name, value in config.settings.items()),
         "",
     ]
     if config.bilm:

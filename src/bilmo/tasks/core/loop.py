@@ -1,7 +1,7 @@
-"""The loop of every task: epochs over the examples, early stop on the dev set, the best kept.
+"""The training loop of every task: epochs over the items, early stopping on the dev set, the best epoch kept.
 
-Every random draw of a step comes from the seed, the epoch and the step, so a run that is stopped anywhere and gone
-on with does what an undisturbed one does.
+Every random draw of a step comes from the seed, the epoch and the step, so a run that is stopped anywhere and resumed
+does what an uninterrupted one does.
 
 Knows: torch.optim, checkpoints. Blind to: texts, labels, which task it is.
 """
@@ -12,9 +12,10 @@ import json
 import math
 import random
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -25,39 +26,41 @@ from bilmo.errors import BilmoError, DamagedFile, OutputError
 from bilmo.store.atomic import new_file
 from bilmo.tasks.core.events import Epoch, Finished, Step
 from bilmo.tasks.core.settings import Settings
+from bilmo.tasks.network.batch import Item, tokens_of
+from bilmo.tasks.network.head import TaskNetwork
 from bilmo.train.checkpoint import restore
 
 POOL = 20
 """Batches among which examples are sorted by length."""
 PADDED = 16_384
-"""Tokens of a batch, padding included: texts that are longer go by fewer at a time."""
+"""Maximum number of tokens in a batch, padding included: batches of long texts have fewer of them."""
 
 
 @dataclass
 class Progress:
-    """Where a run is."""
+    """How far a run is."""
 
     epoch: int = 0
     best: float | None = None
-    """The dev set's measure at its best."""
+    """The measure on the dev set after the best epoch."""
     best_epoch: int = 0
 
 
-class Fitting:
-    """A run at work."""
+class TrainingLoop:
+    """Trains a network."""
 
     def __init__(
         self,
-        network: nn.Module,
+        network: TaskNetwork[Any, Any],
         settings: Settings,
-        lengths: Sequence[int],
-        loss_of: Callable[[list[int]], Tensor],
-        judge: Callable[[], float],
+        items: Sequence[Item],
+        evaluate: Callable[[], float],
         checkpoint: Path | None = None,
     ) -> None:
-        """`loss_of` examples by their numbers, of which `lengths` tells the tokens; `judge` answers the dev set."""
-        self.network, self.settings, self.lengths = network, settings, lengths
-        self._loss_of, self._judge, self._checkpoint = loss_of, judge, checkpoint
+        """`evaluate` returns the measure on the dev set; `checkpoint` is a file to resume from and to rewrite."""
+        self.network, self.settings, self.items = network, settings, items
+        self._lengths = [tokens_of(item) for item in items]
+        self._evaluate, self._checkpoint = evaluate, checkpoint
         tuned = [p for name, p in network.named_parameters() if p.requires_grad and ".tuned." in name]
         own = [p for name, p in network.named_parameters() if p.requires_grad and ".tuned." not in name]
         groups = [{"params": own, "lr": settings.rate}, {"params": tuned, "lr": settings.tune_rate}]
@@ -65,16 +68,21 @@ class Fitting:
         self.progress = Progress()
         self._best: dict[str, Tensor] = {}
         if checkpoint is not None and checkpoint.exists():
-            self._restore(checkpoint)
+            self._resume(checkpoint)
 
     def events(self) -> Iterator[Step | Epoch | Finished]:
-        """Learn to the end, telling each step; the network is then at its best epoch."""
-        progress = self.progress
-        while not self._over():
+        """Train to the end; the network then has the weights of its best epoch."""
+        progress, settings = self.progress, self.settings
+        while not self._ended():
             started = time.monotonic()
-            loss = yield from self._epoch()
+            self.network.train()
+            losses: list[float] = []
+            groups = batches(self._lengths, settings.batch, f"{settings.seed} {progress.epoch}")
+            for group in groups:
+                losses.append(self._step([self.items[k] for k in group], progress.epoch, len(losses)))
+                yield Step(progress.epoch + 1, len(losses) / len(groups), losses[-1])
             self.network.eval()
-            value = self._judge()
+            value = self._evaluate()
             progress.epoch += 1
             best = progress.best is None or value > progress.best
             if best:
@@ -82,41 +90,36 @@ class Fitting:
                 self._best = {name: value.clone() for name, value in learned_state(self.network).items()}
             if self._checkpoint is not None:
                 self._save(self._checkpoint)
-            yield Epoch(progress.epoch, loss, value, best, time.monotonic() - started)
-        self.use_best()
-        yield Finished(self._over(), progress.best_epoch, progress.best or 0.0)
+            yield Epoch(progress.epoch, sum(losses) / len(losses), value, best, time.monotonic() - started)
+        self.restore_best()
+        yield Finished(self._ended(), progress.best_epoch, progress.best or 0.0)
 
-    def _over(self) -> str:
-        """Why the run has come to its end; empty while it has not. A longer one may be asked for later."""
+    def _ended(self) -> str:
+        """Why the run has ended; empty while it has not. A later call may ask for a longer run."""
         progress, settings = self.progress, self.settings
-        # A task that has found nothing at all yet is given time: its first epochs are all equally bad.
+        # A task that has not predicted anything correctly yet is given time: its first epochs all have the value 0.
         if progress.best and progress.epoch - progress.best_epoch >= settings.patience:
-            return f"no better in {settings.patience} epochs"
+            return f"stopped early: no improvement in the last {settings.patience} epochs"
         return "all epochs are done" if progress.epoch >= settings.epochs else ""
 
-    def _epoch(self) -> Generator[Step, None, float]:
-        self.network.train()
-        epoch, total = self.progress.epoch, 0.0
-        groups = batches(self.lengths, self.settings.batch, f"{self.settings.seed} {epoch}")
-        for number, group in enumerate(groups):
-            with torch.random.fork_rng(devices=[]):  # a caller's own random numbers stay as they are
-                torch.manual_seed(((self.settings.seed * 100_003 + epoch) * 1_000_003 + number) % 2**63)
-                loss = self._loss_of(group)
-            self._optimizer.zero_grad()
-            loss.backward()
-            norm = nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip)
-            if not math.isfinite(float(norm)):
-                raise BilmoError(
-                    f"epoch {epoch + 1}, step {number + 1}: the loss or its gradient is no number any more. "
-                    f"Lower the rate (it is {self.settings.rate})."
-                )
-            self._optimizer.step()
-            total += loss.item()
-            yield Step(epoch + 1, (number + 1) / len(groups), loss.item())
-        return total / len(groups)
+    def _step(self, items: Sequence[Item], epoch: int, number: int) -> float:
+        """Update the weights once; returns the loss."""
+        with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they are
+            torch.manual_seed(((self.settings.seed * 100_003 + epoch) * 1_000_003 + number) % 2**63)
+            loss = self.network.loss(items)
+        self._optimizer.zero_grad()
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip)
+        if not math.isfinite(float(norm)):
+            raise BilmoError(
+                f"epoch {epoch + 1}, step {number + 1}: the loss or its gradient is not finite. "
+                f"Lower the learning rate (it is {self.settings.rate})."
+            )
+        self._optimizer.step()
+        return loss.item()
 
-    def use_best(self) -> None:
-        """Put the network back to its best epoch."""
+    def restore_best(self) -> None:
+        """Give the network the weights of its best epoch."""
         if self._best:
             self.network.load_state_dict(self._best, strict=False)
         self.network.eval()
@@ -133,16 +136,16 @@ class Fitting:
             except SafetensorError as error:
                 raise OutputError(f"{path}: the checkpoint cannot be written ({error})") from None
 
-    def _restore(self, path: Path) -> None:
+    def _resume(self, path: Path) -> None:
         try:
             with safe_open(path, framework="pt") as file:
                 self.progress = Progress(**json.loads(file.metadata()["progress"]))
-                # Copied: where values lie in memory decides how a product is rounded.
+                # Copied: the alignment of values in memory affects how a product is rounded.
                 tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
             now = {name.removeprefix("now/"): value for name, value in tensors.items() if name.startswith("now/")}
             self.network.load_state_dict(now, strict=False)
         except (SafetensorError, OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise DamagedFile(f"{path}: is no checkpoint of this run ({error})") from None
+            raise DamagedFile(f"{path}: is not a checkpoint of this run ({error})") from None
         self._best = {name.removeprefix("best/"): value for name, value in tensors.items() if name.startswith("best/")}
         state: dict[int, dict[str, Tensor]] = {}
         for name, value in tensors.items():
@@ -153,13 +156,13 @@ class Fitting:
 
 
 def learned_state(network: nn.Module) -> dict[str, Tensor]:
-    """Everything in a network that learning changes; given word vectors and a frozen biLM are not in it."""
+    """The tensors of a network that training changes; given word vectors and a frozen biLM are not among them."""
     frozen = {name for name, parameter in network.named_parameters() if not parameter.requires_grad}
     return {name: value.detach() for name, value in network.state_dict().items() if name not in frozen}
 
 
 def batches(lengths: Sequence[int], size: int, seed: str) -> list[list[int]]:
-    """All numbers once, in random batches of like length, each of at most `size` texts."""
+    """All numbers once, in random batches of similar length, each of at most `size` texts."""
     chosen = random.Random(seed)
     order = list(range(len(lengths)))
     chosen.shuffle(order)

@@ -1,105 +1,106 @@
-"""How good answers are: accuracy, precision, recall and F1 by label, a confusion table, and span F1 as conlleval.
+"""How good predictions are: accuracy; precision, recall and F1 per label; a confusion table; span F1 as conlleval.
 
-Where nothing was found, or nothing was there to be found, a ratio is 0.
+A ratio whose denominator is 0 is 0.
 
-Knows: spans. Blind to: networks, how answers were made.
+Knows: spans. Blind to: networks, how predictions were made.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bilmo.tasks.data.spans import Scheme, spans, write
 
 
 @dataclass(frozen=True)
-class Row:
-    """One label: how often it was right, answered, and true."""
+class LabelScore:
+    """One label: how often it is true, predicted, and both."""
 
     label: str
-    right: int
-    answered: int
+    correct: int
+    predicted: int
     true: int
 
     @property
     def precision(self) -> float:
-        """Share of the answers that are right."""
-        return self.right / self.answered if self.answered else 0.0
+        """Share of the predictions that are correct."""
+        return self.correct / self.predicted if self.predicted else 0.0
 
     @property
     def recall(self) -> float:
-        """Share of the true ones that were found."""
-        return self.right / self.true if self.true else 0.0
+        """Share of the true ones that are predicted."""
+        return self.correct / self.true if self.true else 0.0
 
     @property
     def f1(self) -> float:
         """The harmonic mean of both."""
-        return 2 * self.right / (self.answered + self.true) if self.right else 0.0
+        return 2 * self.correct / (self.predicted + self.true) if self.correct else 0.0
 
 
 @dataclass(frozen=True)
 class Score:
-    """A task's own measure, and what stands behind it."""
+    """A task's measure, and its details."""
 
     name: str
-    """accuracy or span F1."""
+    """Such as accuracy or span F1."""
     value: float
-    """From 0 to 1; the more the better."""
-    facts: list[tuple[str, float]]
+    """From 0 to 1; higher is better."""
+    details: list[tuple[str, float]]
     """Other measures."""
-    rows: list[Row]
-    """A row a label."""
+    labels: list[LabelScore]
+    """One row per label."""
     confusion: dict[tuple[str, str], int]
-    """(true, answered) to how often; empty for spans."""
+    """(true, predicted) to how often; empty for spans."""
 
 
-def by_label(true: Sequence[str], answers: Sequence[str]) -> Score:
-    """One label an item: accuracy, and the mean of precision, recall and F1 over all labels that occur."""
-    right = Counter(t for t, a in zip(true, answers, strict=True) if t == a)
-    rows = _rows(right, Counter(answers), Counter(true))
-    accuracy = sum(right.values()) / len(true) if len(true) else 0.0
+def by_label(true: Sequence[str], predicted: Sequence[str]) -> Score:
+    """One label per item: accuracy, and the mean of precision, recall and F1 over all labels that occur."""
+    correct = Counter(t for t, p in zip(true, predicted, strict=True) if t == p)
+    rows = _rows(correct, Counter(predicted), Counter(true))
+    number = max(1, len(rows))
     macro = [
-        (f"macro {name}", sum(getattr(row, field) for row in rows) / max(1, len(rows)))
-        for name, field in (("precision", "precision"), ("recall", "recall"), ("F1", "f1"))
+        ("macro precision", sum(row.precision for row in rows) / number),
+        ("macro recall", sum(row.recall for row in rows) / number),
+        ("macro F1", sum(row.f1 for row in rows) / number),
     ]
-    return Score("accuracy", accuracy, macro, rows, dict(Counter(zip(true, answers, strict=True))))
+    accuracy = correct.total() / len(true) if len(true) else 0.0
+    return Score("accuracy", accuracy, macro, rows, dict(Counter(zip(true, predicted, strict=True))))
 
 
-def by_span(true: Sequence[Sequence[str]], answers: Sequence[Sequence[str]], scheme: Scheme | None = None) -> Score:
-    """Span F1 exactly as conlleval counts: a span is right when its type, its begin and its end are.
+def by_span(true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], scheme: Scheme | None = None) -> Score:
+    """Span F1 exactly as conlleval counts: a span is correct when its type, its begin and its end are.
 
-    scheme: of the answers, where the true tags came in another; their tokens are then compared in this one.
+    scheme: the scheme of the predictions where the true tags use another; token accuracy is then computed in it.
     """
-    right: Counter[str] = Counter()
+    correct: Counter[str] = Counter()
     found: Counter[str] = Counter()
-    there: Counter[str] = Counter()
+    wanted: Counter[str] = Counter()
     tokens = equal = 0
-    for of_true, of_answers in zip(true, answers, strict=True):
-        a, b = spans(of_true), spans(of_answers)
-        there.update(kind for kind, _, _ in a)
+    for true_tags, predicted_tags in zip(true, predicted, strict=True):
+        a, b = spans(true_tags), spans(predicted_tags)
+        wanted.update(kind for kind, _, _ in a)
         found.update(kind for kind, _, _ in b)
-        right.update(kind for kind, _, _ in set(a) & set(b))
-        tokens += len(of_true)
-        tags = of_true if scheme is None else write(a, len(of_true), scheme)
-        equal += sum(t == g for t, g in zip(tags, of_answers, strict=True))
-    rows = _rows(right, found, there)
-    whole = Row("all", right.total(), found.total(), there.total())
-    facts = [
+        correct.update(kind for kind, _, _ in set(a) & set(b))
+        tokens += len(true_tags)
+        tags = true_tags if scheme is None else write(a, len(true_tags), scheme)
+        equal += sum(t == p for t, p in zip(tags, predicted_tags, strict=True))
+    whole = LabelScore("all", correct.total(), found.total(), wanted.total())
+    details = [
         ("precision", whole.precision),
         ("recall", whole.recall),
         ("token accuracy", equal / tokens if tokens else 0.0),
     ]
-    return Score("span F1", whole.f1, facts, rows, {})
+    return Score("span F1", whole.f1, details, _rows(correct, found, wanted), {})
 
 
-def by_token(true: Sequence[Sequence[str]], answers: Sequence[Sequence[str]]) -> Score:
-    """A label a token: token accuracy."""
-    pairs = [(t, a) for x, y in zip(true, answers, strict=True) for t, a in zip(x, y, strict=True)]
-    return by_label([t for t, _ in pairs], [a for _, a in pairs])
+def by_token(true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> Score:
+    """One label per token: token accuracy."""
+    pairs = [(t, p) for x, y in zip(true, predicted, strict=True) for t, p in zip(x, y, strict=True)]
+    return by_label([t for t, _ in pairs], [p for _, p in pairs])
 
 
-def _rows(right: Counter[str], answered: Counter[str], true: Counter[str]) -> list[Row]:
-    labels: Iterable[str] = sorted(answered.keys() | true.keys())
-    return [Row(label, right[label], answered[label], true[label]) for label in labels]
+def _rows(correct: Counter[str], predicted: Counter[str], true: Counter[str]) -> list[LabelScore]:
+    labels = sorted(predicted.keys() | true.keys())
+    return [LabelScore(label, correct[label], predicted[label], true[label]) for label in labels]

@@ -1,4 +1,4 @@
-"""What a task has learned about the layers, drawn as a small SVG.
+"""The learned layer weights as a small SVG.
 
 Knows: LearnedMix. Blind to: files, networks.
 """
@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from bilmo.tasks.network.input import LearnedMix
 
 BAR, ROW, LEFT, TOP = 300, 24, 90, 34
-"""Pixels: the longest bar, the height of a row, the room for names, the room for a heading."""
+"""Pixels: the longest bar, the height of a row, the space for names, the space for a heading."""
 
 
-def drawn(mixes: Sequence[LearnedMix]) -> str:
-    """A bar for each layer of each mix."""
+def layer_weights_svg(mixes: Sequence[LearnedMix]) -> str:
+    """One bar per layer of each mix."""
     parts = []
     y = 0
     for mix in mixes:

@@ -1,105 +1,85 @@
-"""Every setting of a task, as frozen values.
+"""The settings that all tasks share. Each task extends them with its own.
 
-Knows: nothing. Blind to: data, tensors, which task it is.
+Knows: the settings of the input. Blind to: data, tensors, single tasks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, TypeVar
 
 from bilmo.errors import ConfigError
-from bilmo.net.config import STRICT
-from bilmo.store.model_folder import checked
+from bilmo.tasks.network.settings import InputSettings
+
+SettingsT = TypeVar("SettingsT", bound="Settings")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
-    """How words go in, the head on top, and how both are trained."""
+class Settings(InputSettings):
+    """The input of a task, the width of its head, and how both are trained."""
 
-    __pydantic_config__ = STRICT
-
-    at: Literal["input", "output", "both", "none"] = "input"
-    """Where mixed ELMo layers are joined: to the input, to the output of the task's own network, both, or nowhere."""
-    mix: str | tuple[int, ...] = "weighted"
-    """weighted (learned), top, mean, concat, or numbers of layers for their mean."""
-    l2: float = 0.001
-    """On the weights of a weighted mix: 1 keeps them near the mean, 0.001 lets them vary."""
-    chars: int = 0
-    """Filters of a small character CNN of the task's own; 0 leaves it out."""
-    word_width: int = 100
-    """Width of word vectors that are trained from scratch."""
-    tune: bool = False
-    """Train the biLM too, with a rate of its own."""
     tune_rate: float = 0.0001
-    head: str = "default"
-    """classify: mean, max, attention, lstm, bilstm, linear. tag: bilstm-crf, linear. The first is the default."""
+    """Learning rate of the biLM where `tune` trains it."""
     hidden: int = 200
-    """Width of dense layers, and of one direction of an LSTM."""
-    dense: int = 1
-    """classify: hidden layers after pooling; linear has none."""
-    batch_norm: bool = False
-    """classify: normalise before the last layer."""
-    dropout: float = 0.5
-    """On what goes in and before the last layer."""
+    """Width of hidden layers, and of one direction of an LSTM."""
     rate: float = 0.001
+    """Learning rate of the task's own network."""
     batch: int = 32
-    """Examples in a step."""
+    """Examples per step."""
     epochs: int = 50
-    """At most."""
+    """Maximum number of epochs."""
     patience: int = 5
-    """Epochs without a better result on dev until training stops."""
+    """Stop after this many epochs without a better result on the dev set."""
     dev_share: float = 0.1
-    """Share of the examples split off to judge by, where no dev set is given."""
+    """Share of the examples that is split off as the dev set where none is given."""
     clip: float = 5.0
-    """Bound on the norm of all gradients together."""
+    """Maximum norm of all gradients together."""
     lang: str = "auto"
-    """How text is split: auto, spaces (it is split already), en, west, zh."""
-    column: str = ""
-    """tag: the column of a file that holds the tags; empty for the last, or upos of CoNLL-U."""
+    """How raw text is split: auto, spaces (it is split already), en, west, zh."""
     seed: int = 1
+    """Random seed; the same seed gives the same result."""
 
     def __post_init__(self) -> None:
         for name in ("word_width", "hidden", "batch", "epochs", "patience"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be 1 or more")
-        for name in ("chars", "dense", "l2", "seed"):
+        for name in ("chars", "l2", "seed"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be 0 or more")
         for name in ("rate", "tune_rate", "clip"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be above 0")
         if not 0 <= self.dropout < 1:
-            raise ConfigError(f"dropout is {self.dropout}; it must be from 0 up to 1, 1 not included")
+            raise ConfigError(f"dropout is {self.dropout}; it must be at least 0 and below 1")
         if self.seed >= 2**63:
             raise ConfigError(f"seed is {self.seed}; it must be below 2**63, {2**63}")
-        if self.tune and self.at == "none":
+        if self.tune and self.elmo_at == "none":
             raise ConfigError(
-                "tune trains the biLM with the task, but this task uses none; leave out tune, or use ELMo"
+                "tune trains the biLM with the task, but this task does not use one; leave out tune, or use ELMo"
             )
         if not 0 < self.dev_share < 1:
             raise ConfigError(f"dev_share is {self.dev_share}; it must be between 0 and 1")
 
-    @property
-    def at_input(self) -> bool:
-        """Whether ELMo is joined to the input."""
-        return self.at in ("input", "both")
 
-    @property
-    def at_output(self) -> bool:
-        """Whether ELMo is joined to the output of the task's own network."""
-        return self.at in ("output", "both")
+def check_settings(given: Mapping[str, Any], kind: type[SettingsT]) -> SettingsT:
+    """Settings by name, checked; those not given have their defaults."""
+    from bilmo.store.model_folder import checked  # imports torch, which help screens do not wait for
 
-
-def settings_of(given: dict[str, Any]) -> Settings:
-    """Settings by name, checked; the others have their defaults."""
-    unknown = sorted(given.keys() - {field.name for field in fields(Settings)})
+    accepted = [field.name for field in fields(kind)]
+    unknown = sorted(given.keys() - set(accepted))
     if unknown:
-        known = ", ".join(field.name for field in fields(Settings))
-        raise ConfigError(f"there is no setting {', '.join(unknown)}; known are {known}")
-    mix = given.get("mix", "weighted")
+        raise ConfigError(f"there is no setting {', '.join(unknown)}; accepted: {', '.join(accepted)}")
+    values = dict(given)
+    mix = values.get("mix")
     if isinstance(mix, int):
-        given = given | {"mix": (mix,)}
+        values["mix"] = (mix,)
     elif isinstance(mix, str) and mix.replace(",", "").isdecimal():
-        given = given | {"mix": tuple(int(number) for number in mix.split(",") if number)}
-    return checked(given, Settings, "settings")
+        values["mix"] = tuple(int(number) for number in mix.split(",") if number)
+    return checked(values, kind, "settings")
+
+
+def check_choice(name: str, value: str, accepted: tuple[str, ...]) -> None:
+    """Refuse a value that is not one of those accepted."""
+    if value not in accepted:
+        raise ConfigError(f"{name} is {value!r}; accepted: {', '.join(accepted)}")

@@ -1,6 +1,4 @@
-"""Sentences with a tag a token from files: CoNLL columns, CoNLL-U, JSONL; or sentences alone.
-
-A file is looked into and read in one go, for it may come through a pipe.
+"""Sentences with one tag per token from files: CoNLL columns, CoNLL-U, JSONL; or sentences alone.
 
 Knows: the forms. Blind to: what tags mean.
 """
@@ -11,96 +9,88 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Literal, get_args
 
 from bilmo.errors import TextError
-from bilmo.tasks.data.labelled import Source, ending, is_tokens, json_object, known_form, peeked
+from bilmo.tasks.data.source import Source, check_form, first_row, is_tokens, json_object, peek, suffix
 
-TagForm = Literal["conll", "conllu", "jsonl", "lines"]
-NAMED = {".conllu": "conllu", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
-NAMED |= {".conll": "conll", ".bio": "conll", ".iob": "conll", ".iob2": "conll"}
+FORMS = {
+    "conll": "columns, the token first",
+    "conllu": "CoNLL-U",
+    "jsonl": "JSON lines",
+    "lines": "sentences alone, one per line",
+}
+BY_SUFFIX = {".conllu": "conllu", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+BY_SUFFIX |= {".conll": "conll", ".bio": "conll", ".iob": "conll", ".iob2": "conll"}
 UD = {"upos": 3, "xpos": 4}
-"""Columns of CoNLL-U that can be learned, by name."""
-NUMBERS = frozenset("0123456789")
+"""Columns of CoNLL-U that hold tags, by name."""
+DIGITS = frozenset("0123456789")
 
 
 @dataclass(frozen=True)
 class Tagged:
-    """An example of tagging."""
+    """One example of tagging."""
 
     tokens: list[str]
     tags: list[str]
 
 
-def look(path: Path, form: str = "auto") -> Source:
-    """The form of tagged sentences: the one that is asked for, or by the name of the file, or by its first lines."""
-    asked = known_form(form, get_args(TagForm))
-    first, rows = peeked(path)
+def detect_form(path: Path, form: str = "auto") -> Source:
+    """The form of tagged sentences: the one asked for, or that of the file's name, or that of its first lines."""
+    asked = check_form(form, FORMS)
+    first, rows = peek(path)
     return Source(path, asked or _form(path, first) or "conll", rows)
 
 
-def look_to_answer(path: Path, form: str, is_tag: Callable[[str], bool], column: str) -> Source:
-    """The form of sentences to tag, which may have tags beside them.
+def detect_input_form(path: Path, form: str, is_tag: Callable[[str], bool], column: str) -> Source:
+    """The form of sentences to tag. The file may contain tags: columns between spaces are recognised by trained tags.
 
-    Between spaces, columns look like sentences; tags that were learned, one in every line, give them away.
+    Without them, such columns look like sentences.
     """
-    asked = known_form(form, get_args(TagForm))
-    first, rows = peeked(path)
+    asked = check_form(form, FORMS)
+    first, rows = peek(path)
     found = _form(path, first)
     if found is None:
-        cut = [row.split() for row in first if row.strip() and not row.startswith("-DOCSTART-")]
+        cells = [row.split() for row in first if row.strip() and not row.startswith("-DOCSTART-")]
         place = int(column) - 1 if column.isdecimal() else -1
-        wide = cut and len(cut[0]) > max(1, place) and all(len(cells) == len(cut[0]) for cells in cut)
-        found = "conll" if wide and all(is_tag(cells[place]) for cells in cut) else "lines"
+        wide = cells and len(cells[0]) > max(1, place) and all(len(row) == len(cells[0]) for row in cells)
+        found = "conll" if wide and all(is_tag(row[place]) for row in cells) else "lines"
     return Source(path, asked or found, rows)
 
 
 def _form(path: Path, first: list[str]) -> str | None:
     """By the name of a file or its first lines; None for what may be columns between spaces."""
-    if ending(path) in NAMED:
-        return NAMED[ending(path)]
-    row = next((row for row in first if row.strip() and not row.startswith("#")), "")
+    if suffix(path) in BY_SUFFIX:
+        return BY_SUFFIX[suffix(path)]
+    row = first_row([row for row in first if not row.startswith("#")])
     if row.lstrip().startswith("{"):
         return "jsonl"
     cells = row.split("\t")
-    if len(cells) == 10 and cells[0][:1] in NUMBERS:
+    if len(cells) == 10 and cells[0][:1] in DIGITS:
         return "conllu"
     return "conll" if len(cells) > 1 else None
 
 
-def read(path: Path, form: str = "auto", column: str = "") -> list[Tagged]:
-    """Sentences and their tags; `column` as in `tagged`."""
-    return tagged(look(path, form), column)
-
-
-def tagged(source: Source, column: str = "") -> list[Tagged]:
+def read_examples(source: Source, column: str = "") -> list[Tagged]:
     """Sentences and their tags.
 
-    column: upos or xpos for CoNLL-U (upos where nothing is said); for other columns the number of the one with the
-        tags, counted from 1, or the last.
+    column: upos or xpos of CoNLL-U (default upos); in other columns the number of the one with the tags, counted
+        from 1 (default the last).
     """
     if source.form == "lines":
-        raise TextError(f"{source.path}: sentences alone, a line each, have no tags to learn from or to compare with")
+        raise TextError(f"{source.path}: sentences alone, one per line, have no tags")
     found = [Tagged(tokens, tags) for tokens, tags in _entries(source, column, tagged=True) if tags is not None]
     if not found:
-        raise TextError(f"{source.path}: holds no tagged sentences")
+        raise TextError(f"{source.path}: contains no tagged sentences")
     return found
 
 
-SHAPES = {
-    "conll": "columns, the token first",
-    "conllu": "CoNLL-U",
-    "jsonl": "JSON lines",
-    "lines": "sentences alone, a line each",
-}
-
-
-def untagged(source: Source) -> Iterator[list[str]]:
-    """Sentences to tag, one after the other; tags that stand beside them are not looked at."""
+def read_sentences(source: Source) -> Iterator[list[str]]:
+    """Sentences to tag, one after the other; tags in the file are ignored."""
     return (tokens for tokens, _ in _entries(source, "", tagged=False))
 
 
 Entry = tuple[list[str], list[str] | None]
+"""Tokens and tags."""
 
 
 def _entries(source: Source, column: str, *, tagged: bool) -> Iterator[Entry]:
@@ -109,9 +99,9 @@ def _entries(source: Source, column: str, *, tagged: bool) -> Iterator[Entry]:
         return _jsonl(path, rows, tagged=tagged)
     if source.form == "conllu":
         if column and column not in UD:
-            raise TextError(f"column is {column!r}; of CoNLL-U, {' and '.join(UD)} can be learned")
-        return _columns(path, _conllu(path, rows, UD[column or "upos"]))
-    return _columns(path, _conll(path, rows, _number(column), tagged=tagged))
+            raise TextError(f"column is {column!r}; accepted for CoNLL-U: {', '.join(UD)}")
+        return _columns(_conllu(path, rows, UD[column or "upos"]))
+    return _columns(_conll(path, rows, _number(column), tagged=tagged))
 
 
 def _number(column: str) -> int:
@@ -119,14 +109,14 @@ def _number(column: str) -> int:
         return -1
     if not column.isdecimal() or int(column) < 2:
         raise TextError(
-            f"column is {column!r}; needed is the number of a column from 2 on (the first has the tokens), "
+            f"column is {column!r}; accepted: a column number from 2 (the first has the tokens), "
             f"or {' or '.join(UD)} for CoNLL-U"
         )
     return int(column) - 1
 
 
-def _columns(path: Path, entries: Iterable[tuple[str, str | None] | None]) -> Iterator[Entry]:
-    """Sentences from tokens and tags; None ends one."""
+def _columns(entries: Iterable[tuple[str, str | None] | None]) -> Iterator[Entry]:
+    """Sentences from tokens and tags; None ends a sentence."""
     tokens: list[str] = []
     tags: list[str | None] = []
     for entry in chain(entries, [None]):
@@ -142,7 +132,7 @@ def _columns(path: Path, entries: Iterable[tuple[str, str | None] | None]) -> It
 def _conll(path: Path, rows: Iterable[str], place: int, *, tagged: bool) -> Iterator[tuple[str, str | None] | None]:
     width = 0
     for number, row in enumerate(rows, start=1):
-        # A token may be a lone space-like character, so columns with tabs are cut at tabs only.
+        # A token may be a single space-like character, so lines with tabs are split at tabs only.
         columns = row.rstrip("\n").split("\t") if "\t" in row else row.split()
         if not row.strip() or columns[0] == "-DOCSTART-":
             yield None
@@ -155,7 +145,7 @@ def _conll(path: Path, rows: Iterable[str], place: int, *, tagged: bool) -> Iter
             continue
         if width < 2 or place >= width:
             needed = f"column {place + 1}" if place >= 0 else "a token and a tag"
-            raise TextError(f"{path}, line {number}: {width} columns; needed is {needed}: {row[:60]!r}")
+            raise TextError(f"{path}, line {number}: {width} columns; expected {needed}: {row[:60]!r}")
         tag = columns[place].strip()
         if not tag:
             raise TextError(f"{path}, line {number}: the tag is empty")
@@ -170,7 +160,7 @@ def _conllu(path: Path, rows: Iterable[str], place: int) -> Iterator[tuple[str, 
             columns = row.split("\t")
             if len(columns) != 10:
                 raise TextError(f"{path}, line {number}: {len(columns)} columns; CoNLL-U has 10, with tabs between")
-            if set(columns[0]) <= NUMBERS:  # not a word of several tokens (3-4), not an empty node (3.1)
+            if set(columns[0]) <= DIGITS:  # not a multiword token (3-4), not an empty node (3.1)
                 yield columns[1], columns[place]
 
 
@@ -181,9 +171,9 @@ def _jsonl(path: Path, rows: Iterable[str], *, tagged: bool) -> Iterator[Entry]:
         entry = json_object(path, number, row)
         tokens, tags = entry.get("tokens"), entry.get("tags")
         if not is_tokens(tokens):
-            raise TextError(f'{path}, line {number}: needed is "tokens", a list of strings')
+            raise TextError(f'{path}, line {number}: needs "tokens", a list of strings')
         if tagged and tags is None:
-            raise TextError(f'{path}, line {number}: has no "tags", to learn from or to compare with')
+            raise TextError(f'{path}, line {number}: has no "tags"')
         if tags is not None and (not is_tokens(tags) or len(tags) != len(tokens)):
-            raise TextError(f'{path}, line {number}: needed is "tags", a string for each of {len(tokens)} tokens')
+            raise TextError(f'{path}, line {number}: needs "tags", one string for each of {len(tokens)} tokens')
         yield tokens, tags

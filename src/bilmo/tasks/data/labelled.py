@@ -1,6 +1,4 @@
-"""Texts with labels from files: `label<TAB>text`, `label text`, CSV, JSONL, a folder a class; or texts alone.
-
-A file is looked into and read in one go, for it may come through a pipe.
+"""Texts with labels from files: `label<TAB>text`, `label text`, CSV, JSONL, one folder per class; or texts alone.
 
 Knows: the forms. Blind to: how a text is split, what labels mean.
 """
@@ -8,166 +6,124 @@ Knows: the forms. Blind to: how a text is split, what labels mean.
 from __future__ import annotations
 
 import csv
-import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal, TypeGuard, get_args
 
 from bilmo.errors import TextError
+from bilmo.tasks.data.source import Source, check_form, first_row, is_tokens, json_object, peek, suffix
 from bilmo.text.files import files, lines
 
 RawText = str | Sequence[str]
-"""A text, or its tokens where it came split."""
-TextForm = Literal["tab", "space", "csv", "jsonl", "folder", "lines"]
-NAMED = {".csv": "csv", ".tsv": "tab", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
-PACKED = (".gz", ".xz", ".zst")
-PEEK = 100
-"""Lines that are looked at to find out how a file looks."""
+"""A text, or its tokens where it is split already."""
+FORMS = {
+    "tab": "`label<TAB>text`",
+    "space": "`label text`",
+    "csv": "CSV with columns `label` and `text`, or just these two",
+    "jsonl": "JSON lines",
+    "folder": "one folder per class",
+    "lines": "texts alone, one per line",
+}
+BY_SUFFIX = {".csv": "csv", ".tsv": "tab", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 MANY = 20
-"""So many labels are never a mistake."""
-NEEDED = "Give the file a first row that names its columns `label` and `text`."
+"""A file with no more labels than this is never taken for a mistake."""
+NAME_COLUMNS = "Add a first row that names the columns `label` and `text`."
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """An example of classification."""
+    """One example of classification."""
 
     text: RawText
     label: str
 
 
-@dataclass(frozen=True)
-class Source:
-    """A file that was looked into, to be read once."""
-
-    path: Path
-    form: str
-    rows: Iterable[str]
-    """All of its lines; of a folder, none."""
+def detect_form(path: Path, form: str = "auto") -> Source:
+    """The form of labelled texts: the one asked for, or that of the file's name, or that of its first lines."""
+    return _detect(path, form, _form)
 
 
-def look(path: Path, form: str = "auto") -> Source:
-    """The form of labelled texts: the one that is asked for, or by the name of the file, or by its first lines."""
-    return _look(path, form, _form)
+def detect_input_form(path: Path, form: str, is_label: Callable[[str], bool], trained_form: str) -> Source:
+    """The form of texts to predict from. The file may contain labels: they are recognised as those of the training.
 
-
-def look_to_answer(path: Path, form: str, is_label: Callable[[str], bool], learned: str) -> Source:
-    """The form of texts to answer, which may have labels beside them: labels that were learned give them away.
-
-    learned: the form of the examples. `label text` is looked for only where it is this, for any text looks like it.
+    trained_form: the form of the training examples. `label text` is accepted only where it is the same, because any
+        text looks like it.
     """
 
     def chosen(path: Path, first: list[str]) -> str:
-        form = _form(path, first)
-        if form == "csv":
+        found = _form(path, first)
+        if found == "csv":
             row = next(_csv_rows(path, first), (0, []))[1]
-            if len(row) == 2 and _places(path, row, labelled=False) is None and not _labels(first, ",", is_label):
+            if len(row) == 2 and _columns(path, row, labelled=False) is None and not _labels(first, ",", is_label):
                 raise TextError(
-                    f"{path}: two columns without names, and the first holds none of the labels that were learned. "
-                    "Name the columns in a first row, `text` among them; or say how the file looks with --form."
+                    f"{path}: two columns without names, and the first does not contain the trained labels. "
+                    "Name the columns in a first row, with `text` among them; or give the form with --form."
                 )
-        if form == "tab":
-            row = next((row for row in first if row.strip()), "").split("\t")
-            named = _places(path, row, labelled=False) is not None
+        if found == "tab":
+            named = _columns(path, first_row(first).split("\t"), labelled=False) is not None
             return "tab" if named or _labels(first, "\t", is_label) else "lines"
-        if form == "space":
-            return "space" if learned == "space" and _labels(first, None, is_label) else "lines"
-        return form
+        if found == "space":
+            return "space" if trained_form == "space" and _labels(first, None, is_label) else "lines"
+        return found
 
-    return _look(path, form, chosen)
+    return _detect(path, form, chosen)
 
 
-def _look(path: Path, form: str, chosen: Callable[[Path, list[str]], str]) -> Source:
-    asked = known_form(form, get_args(TextForm))
+def _detect(path: Path, form: str, chosen: Callable[[Path, list[str]], str]) -> Source:
+    asked = check_form(form, FORMS)
     if asked == "folder" or (asked is None and path.is_dir()):
         return Source(path, "folder", ())
-    first, rows = peeked(path)
+    first, rows = peek(path)
     return Source(path, asked or chosen(path, first), rows)
 
 
-def known_form(form: str, known: Sequence[str]) -> str | None:
-    """The form that was asked for; None leaves it to looking."""
-    if form not in ("auto", *known):
-        raise TextError(f"form is {form!r}; known are auto, {', '.join(known)}")
-    return None if form == "auto" else form
-
-
-def peeked(path: Path) -> tuple[list[str], Iterator[str]]:
-    """The first lines of a file, and all of them."""
-    rows = iter(lines(path))
-    first = list(islice(rows, PEEK))
-    return first, chain(first, rows)
-
-
 def _form(path: Path, first: list[str]) -> str:
-    if ending(path) in NAMED:
-        return NAMED[ending(path)]
-    start = next((row for row in first if row.strip()), "")
-    if start.lstrip().startswith("{"):
+    if suffix(path) in BY_SUFFIX:
+        return BY_SUFFIX[suffix(path)]
+    row = first_row(first)
+    if row.lstrip().startswith("{"):
         return "jsonl"
-    return "tab" if "\t" in start else "space"
+    return "tab" if "\t" in row else "space"
 
 
-def ending(path: Path) -> str:
-    """The ending of a file's name, what it is packed in left out."""
-    kept = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in PACKED]
-    return kept[-1] if kept else ""
-
-
-def _labels(first: list[str], mark: str | None, is_label: Callable[[str], bool]) -> bool:
-    """Whether at least half of some lines begin with a label and the mark; None is any white space."""
-    rows = [row.split(mark, maxsplit=1) for row in first if row.strip()]
+def _labels(first: list[str], separator: str | None, is_label: Callable[[str], bool]) -> bool:
+    """Whether at least half of some lines start with a label and the separator; None is any white space."""
+    rows = [row.split(separator, maxsplit=1) for row in first if row.strip()]
     return 0 < len(rows) <= 2 * sum(len(parts) == 2 and is_label(parts[0].strip(' "')) for parts in rows)
 
 
-def read(path: Path, form: str = "auto") -> list[Labelled]:
-    """Texts and their labels."""
-    return labelled(look(path, form))
-
-
-def labelled(source: Source) -> list[Labelled]:
-    """Texts and their labels; a line that is neither blank nor of the form is an error that names it."""
+def read_examples(source: Source) -> list[Labelled]:
+    """Texts and their labels; the error for a line that is neither blank nor of the form names the line."""
     path, form = source.path, source.form
     if form == "lines":
-        raise TextError(f"{path}: texts alone, a line each, have no labels to learn from or to compare with")
+        raise TextError(f"{path}: texts alone, one per line, have no labels")
     examples = [Labelled(text, label) for label, text in _entries(source, labelled=True) if label is not None]
     if not examples:
-        raise TextError(f"{path}: holds no examples; every line is blank")
+        raise TextError(f"{path}: contains no examples; every line is blank")
     counts = Counter(example.label for example in examples)
     if form in ("tab", "space", "csv") and len(counts) > max(MANY, len(examples) // 2):
         raise TextError(
-            f"{path}: {len(counts):,} different labels for {len(examples):,} examples. It was read as {SHAPES[form]}; "
-            f"if it is something else, say so with --form ({', '.join(get_args(TextForm))})."
+            f"{path}: {len(counts):,} different labels for {len(examples):,} examples. It was read as {FORMS[form]}; "
+            f"if it is something else, give the form with --form ({', '.join(FORMS)})."
         )
     first, text = examples[0].label, str(examples[0].text)
     if form in ("tab", "csv") and len(examples) > MANY and counts[first] == 1 and len(text.split()) == 1:
         raise TextError(
-            f"{path}: its first row ({first}, {text}) looks like names of columns, for no other row has that label. "
-            f"{NEEDED}"
+            f"{path}: its first row ({first}, {text}) looks like names of columns, because no other row has that "
+            f"label. {NAME_COLUMNS}"
         )
     return examples
 
 
-SHAPES = {
-    "tab": "`label<TAB>text`",
-    "space": "`label text`",
-    "csv": "CSV with columns `label` and `text`, or just the two",
-    "jsonl": "JSON lines",
-    "folder": "a folder a class",
-    "lines": "texts alone, a line each",
-}
-
-
-def unlabelled(source: Source) -> Iterator[RawText]:
-    """Texts to answer, one after the other; labels that stand beside them are not looked at."""
+def read_texts(source: Source) -> Iterator[RawText]:
+    """Texts to predict from, one after the other; labels in the file are ignored."""
     return (text for _, text in _entries(source, labelled=False))
 
 
 Entry = tuple[str | None, RawText]
+"""Label and text."""
 
 
 def _entries(source: Source, *, labelled: bool) -> Iterator[Entry]:
@@ -183,44 +139,42 @@ def _entries(source: Source, *, labelled: bool) -> Iterator[Entry]:
     return (_tab if source.form == "tab" else _csv)(path, rows, labelled=labelled)
 
 
-def _places(path: Path, row: Sequence[str], *, labelled: bool) -> tuple[int | None, int] | None:
-    """Where label and text stand, where a row names its columns; None where it does not look so."""
+def _columns(path: Path, row: Sequence[str], *, labelled: bool) -> tuple[int | None, int] | None:
+    """The positions of label and text where a row names its columns; None where it does not look like names."""
     names = [name.strip().lower() for name in row]
     if "text" in names and ("label" in names or not labelled):
         return names.index("label") if "label" in names else None, names.index("text")
     if "text" in names or ("label" in names and not any(" " in name for name in names)):
         needed = "`label` and `text`" if labelled else "`text`"
-        raise TextError(
-            f"{path}: its columns are {', '.join(names)}; needed are {needed}. Rename them in the first row."
-        )
+        raise TextError(f"{path}: its columns are {', '.join(names)}; it needs {needed}. Rename them in the first row.")
     return None
 
 
 def _tab(path: Path, rows: Iterable[str], *, labelled: bool) -> Iterator[Entry]:
-    """The label, a tab, the text; or columns that the first row names."""
-    places: tuple[int | None, int] | None = None
+    """The label, a tab and the text; or columns that the first row names."""
+    columns: tuple[int | None, int] | None = None
     width = 0
     for number, row in enumerate(rows, start=1):
         if not row.strip():
             continue
         if not width:
             names = row.split("\t")
-            width, places = len(names), _places(path, names, labelled=labelled)
-            if places is not None:
+            width, columns = len(names), _columns(path, names, labelled=labelled)
+            if columns is not None:
                 continue
-        if places is not None:
+        if columns is not None:
             cells = row.split("\t", width - 1)
             if len(cells) != width:
                 raise TextError(f"{path}, line {number}: {len(cells)} columns; the first row names {width}")
-            label = None if places[0] is None else cells[places[0]].strip()
+            label = None if columns[0] is None else cells[columns[0]].strip()
             if label == "":
                 raise TextError(f"{path}, line {number}: the label is empty")
-            yield label, cells[places[1]]
+            yield label, cells[columns[1]]
             continue
         label, tab, text = row.partition("\t")
         if not tab or not label.strip():
-            what = "begins with a tab" if tab else "has no tab"
-            raise TextError(f"{path}, line {number}: {what}; needed is a label, a tab, and the text: {row[:60]!r}")
+            what = "starts with a tab" if tab else "has no tab"
+            raise TextError(f"{path}, line {number}: {what}; expected a label, a tab and the text: {row[:60]!r}")
         yield label.strip(), text
 
 
@@ -229,7 +183,7 @@ def _space(path: Path, rows: Iterable[str]) -> Iterator[Entry]:
         if not row.strip():
             continue
         if row[0].isspace():
-            raise TextError(f"{path}, line {number}: begins with a space; needed is a label, a space, and the text")
+            raise TextError(f"{path}, line {number}: starts with a space; expected a label, a space and the text")
         label, *text = row.split(maxsplit=1)
         yield label, text[0] if text else ""
 
@@ -241,49 +195,33 @@ def _jsonl(path: Path, rows: Iterable[str], *, labelled: bool) -> Iterator[Entry
             text = entry.get("tokens", entry.get("text"))
             label = entry.get("label")
             if not isinstance(text, str) and not is_tokens(text):
-                raise TextError(f'{path}, line {number}: needed is "text", a string, or "tokens", a list of strings')
+                raise TextError(f'{path}, line {number}: needs "text", a string, or "tokens", a list of strings')
             if labelled and label is None:
-                raise TextError(f'{path}, line {number}: has no "label", to learn from or to compare with')
+                raise TextError(f'{path}, line {number}: has no "label"')
             if label is not None and not isinstance(label, str | int):
-                raise TextError(f'{path}, line {number}: "label" is {label!r}; a string or a whole number is needed')
+                raise TextError(f'{path}, line {number}: "label" is {label!r}; it must be a string or an integer')
             yield None if label is None else str(label), text
 
 
-def json_object(path: Path, number: int, row: str) -> dict[str, Any]:
-    """A line of JSONL as an object."""
-    try:
-        entry = json.loads(row)
-    except (ValueError, RecursionError) as error:
-        raise TextError(f"{path}, line {number}: is not JSON ({error})") from None
-    if not isinstance(entry, dict):
-        raise TextError(f"{path}, line {number}: is {row[:40]!r}; each line must be a JSON object")
-    return entry
-
-
-def is_tokens(value: object) -> TypeGuard[list[str]]:
-    """Whether a JSON value is a list of strings."""
-    return isinstance(value, list) and all(isinstance(token, str) for token in value)
-
-
 def _csv(path: Path, rows: Iterable[str], *, labelled: bool) -> Iterator[Entry]:
-    """Columns that the first row names; without such a row, the label and the text, or the text alone."""
-    places: tuple[int | None, int] | None = None
+    """Columns that the first row names; without such a row, label and text, or text alone."""
+    columns: tuple[int | None, int] | None = None
     width = 0
     for number, row in _csv_rows(path, rows):
         if not width:
-            width, places = len(row), _places(path, row, labelled=labelled)
-            if places is not None:
+            width, columns = len(row), _columns(path, row, labelled=labelled)
+            if columns is not None:
                 continue
             alone = width == 1 and not labelled
-            width, places = (1, (None, 0)) if alone else (2, (0, 1))
-        assert places is not None
+            width, columns = (1, (None, 0)) if alone else (2, (0, 1))
+        assert columns is not None
         if len(row) != width:
             shown = ", ".join(row[:10])
-            raise TextError(f"{path}, line {number}: {len(row)} columns ({shown}); {width} are needed. {NEEDED}")
-        label = None if places[0] is None else row[places[0]].strip()
+            raise TextError(f"{path}, line {number}: {len(row)} columns ({shown}) instead of {width}. {NAME_COLUMNS}")
+        label = None if columns[0] is None else row[columns[0]].strip()
         if label == "":
             raise TextError(f"{path}, line {number}: the label is empty")
-        yield label, row[places[1]]
+        yield label, row[columns[1]]
 
 
 def _csv_rows(path: Path, rows: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
@@ -299,12 +237,14 @@ def _csv_rows(path: Path, rows: Iterable[str]) -> Iterator[tuple[int, list[str]]
 
 
 def _folder(path: Path) -> Iterator[Entry]:
-    """Each folder in it is a class, each file in those an example."""
+    """Each folder in it is a class, and each file in that folder an example."""
     if not path.is_dir():
-        raise TextError(f"{path}: is no folder; as a folder, each class needs a folder with its texts as files in it")
+        raise TextError(f"{path}: is not a folder; this form has one folder per class, with one file per text")
     classes = sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
     if not classes:
-        raise TextError(f"{path}: the folder holds no folders; each class needs one with its texts as files in it")
+        raise TextError(
+            f"{path}: the folder contains no folders; this form has one folder per class, with one file per text"
+        )
     for folder in classes:
         for file in files([folder]):
             yield folder.name, "\n".join(lines(file))

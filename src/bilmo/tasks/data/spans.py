@@ -1,6 +1,6 @@
-"""Tags of spans (IO, IOB1, BIO, BIOES): what they say, which may follow which, and one scheme into another.
+"""Tags that mark spans (IO, IOB1, BIO, BIOES): reading spans, legal transitions, and converting schemes.
 
-Spans are read exactly as conlleval reads them, so that broken tags count as it counts them.
+Spans are read exactly as conlleval reads them, so that inconsistent tags count as they do there.
 
 Knows: nothing. Blind to: files, tensors.
 """
@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Literal
 
 Scheme = Literal["plain", "IO", "IOB1", "BIO", "BIOES"]
-"""plain: tags that mark no spans, such as parts of speech."""
+"""plain: tags that do not mark spans, such as parts of speech."""
 Span = tuple[str, int, int]
 """Type, first token, last token (included)."""
 OUTSIDE = "O"
@@ -25,12 +25,12 @@ def parts(tag: str) -> tuple[str, str]:
 
 
 def is_span_tag(tag: str) -> bool:
-    """Whether a tag could be one of a span scheme."""
+    """Whether a tag could belong to a span scheme."""
     return tag == OUTSIDE or (parts(tag)[0] in ("B", "I", "E", "S") and (tag[1:2] == "-" or len(tag) == 1))
 
 
 def spans(tags: Sequence[str]) -> list[Span]:
-    """The spans that conlleval finds in the tags of a sentence."""
+    """The spans that conlleval finds in the tags of one sentence."""
     found = []
     start = -1
     before, kind_before = OUTSIDE, ""
@@ -58,40 +58,40 @@ def _starts(before: str, prefix: str, other_kind: bool) -> bool:
 
 
 def scheme_of(sentences: Iterable[Sequence[str]]) -> tuple[Scheme, int]:
-    """The scheme that tags follow, and how many of them break it; a tag of no scheme makes all of them plain."""
+    """The scheme of some tags, and how many tags violate it; one tag of no scheme makes the scheme plain."""
     prefixes: set[str] = set()
-    starts_with_i = b_without_need = broken_bioes = 0
+    starts_with_i = unneeded_b = violations = 0
     for tags in sentences:
         if not all(map(is_span_tag, tags)):
             return "plain", 0
         prefixes.update(parts(tag)[0] for tag in tags)
         for a, b in pairwise([OUTSIDE, *tags]):
             (before, kind_before), (prefix, kind) = parts(a), parts(b)
-            goes_on = before != OUTSIDE and kind_before == kind
-            starts_with_i += prefix == "I" and not goes_on
-            b_without_need += prefix == "B" and not goes_on
-        broken_bioes += sum(not may_follow(a, b) for a, b in pairwise([OUTSIDE, *tags, OUTSIDE]))
+            continues = before != OUTSIDE and kind_before == kind
+            starts_with_i += prefix == "I" and not continues
+            unneeded_b += prefix == "B" and not continues
+        violations += sum(not may_follow(a, b) for a, b in pairwise([OUTSIDE, *tags, OUTSIDE]))
     if not prefixes - {OUTSIDE}:
         return "plain", 0
     if prefixes & {"E", "S"}:
-        return "BIOES", broken_bioes
+        return "BIOES", violations
     if "B" not in prefixes:
         return "IO", 0
-    if starts_with_i and not b_without_need:
+    if starts_with_i and not unneeded_b:
         return "IOB1", 0
     return "BIO", starts_with_i
 
 
 def may_follow(before: str, tag: str) -> bool:
-    """Whether one BIOES tag may follow another; a sentence begins after `O` and ends before `O`."""
+    """Whether one BIOES tag may follow another; a sentence starts after `O` and ends before `O`."""
     (prefix_before, kind_before), (prefix, kind) = parts(before), parts(tag)
-    inside = prefix_before in ("B", "I")  # a span has begun and is not over
-    goes_on = prefix in ("I", "E")
-    return inside == goes_on and (not inside or kind_before == kind)
+    inside = prefix_before in ("B", "I")  # of a span that has not ended
+    continues = prefix in ("I", "E")
+    return inside == continues and (not inside or kind_before == kind)
 
 
 def write(found: Iterable[Span], length: int, scheme: Scheme) -> list[str]:
-    """The tags of a sentence of so many tokens with these spans."""
+    """The tags of a sentence with `length` tokens and these spans."""
     tags = [OUTSIDE] * length
     last = ("", -2)  # type and end of the span before
     for kind, start, end in sorted(found, key=lambda span: span[1]):
@@ -114,5 +114,5 @@ def _tag(prefix: str, kind: str) -> str:
 
 
 def bioes_tags(kinds: Iterable[str]) -> list[str]:
-    """All tags that spans of these types can have."""
+    """All BIOES tags of these types of spans."""
     return [OUTSIDE, *(_tag(prefix, kind) for kind in sorted(set(kinds)) for prefix in "BIES")]

@@ -1,4 +1,6 @@
-"""The one way in of every task: [word vectors ; characters ; mixed ELMo layers], and a second mix for the output.
+"""The input of every task: [word vectors ; characters ; mixed ELMo layers] for each token.
+
+A second mix of the layers can be concatenated to the output of the task's own network.
 
 Knows: TextBatch, Mix, word encoders. Blind to: heads, labels, files.
 """
@@ -7,6 +9,7 @@ Knows: TextBatch, Mix, word encoders. Blind to: heads, labels, files.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -19,29 +22,28 @@ from bilmo.net.config import BiLMConfig, CharsConfig, TableConfig
 from bilmo.net.layers import Layers
 from bilmo.net.mix import How, Mix
 from bilmo.net.words import CharCNN, WordTable
-from bilmo.tasks.core.settings import Settings
-from bilmo.tasks.network.feed import TextBatch
-from bilmo.tasks.network.tuned import Tuned
+from bilmo.tasks.network.batch import Batcher, Text, TextBatch
+from bilmo.tasks.network.settings import InputSettings
 
 CHAR_WIDTH, CHAR_WINDOW, CHAR_MOST = 16, 3, 50
-"""The small character CNN: width of a character, characters a filter sees, characters of a word that are read."""
+"""The task's own character CNN: width of a character, characters in a filter, maximum characters of a word."""
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Vectors of texts, as heads take them."""
+    """The vectors of a batch of texts, as heads take them."""
 
-    x: Tensor
-    """(B, T, width)"""
+    vectors: Tensor
+    """(B, T, width), zero on padding."""
     mask: Tensor
-    """(B, T)"""
-    late: Tensor | None
-    """(B, T, late width): the second mix, for the output of the task's own network."""
+    """(B, T), True on real tokens."""
+    output_mix: Tensor | None
+    """(B, T, output_width): the second mix, for the output of the task's own network."""
 
 
 @dataclass(frozen=True)
 class LearnedMix:
-    """What a task has learned about the layers."""
+    """The learned weights of a weighted mix."""
 
     where: str
     """input or output"""
@@ -50,42 +52,44 @@ class LearnedMix:
     scale: float
 
 
-class WayIn(nn.Module):
+class TaskInput(nn.Module):
     """Texts to vectors."""
 
     def __init__(
-        self, settings: Settings, *, bilm: BiLMConfig | None, table: TableConfig | None, tuned: Tuned | None = None
+        self, settings: InputSettings, batcher: Batcher, *, bilm: BiLMConfig | None, table: TableConfig | None
     ) -> None:
-        """`bilm` is the shape of the biLM that gives the layers, `tuned` that one itself where it learns."""
+        """Create the input.
+
+        bilm: the shape of the biLM that gives the layers; None without ELMo.
+        table: the shape of the task's own word vectors; None without them.
+        """
         super().__init__()
+        self.batcher = batcher
         self.table = WordTable(table) if table else None
         self.chars = CharCNN(chars_config(settings)) if settings.chars else None
-        self.tuned = tuned
+        self.tuned = batcher.tuned
         self.mixes = nn.ModuleDict()
-        if bilm:
-            for where, wanted in (("input", settings.at_input), ("output", settings.at_output)):
-                if wanted:
-                    self.mixes[where] = Mix(
-                        layers=bilm.layers,
-                        width=bilm.width,
-                        directions=len(bilm.directions),
-                        how=cast("How", settings.mix),
-                    )
+        self.width = (table.width if table else 0) + settings.chars
+        self.output_width = 0
+        """Width of the second mix; 0 where there is none."""
+        for where, wanted in (("input", settings.elmo_at_input), ("output", settings.elmo_at_output)):
+            if bilm and wanted:
+                how = cast("How", settings.mix)
+                mix = Mix(layers=bilm.layers, width=bilm.width, directions=len(bilm.directions), how=how)
+                self.mixes[where] = mix
+                self.width += mix.output_width if where == "input" else 0
+                self.output_width += mix.output_width if where == "output" else 0
         self.dropout = nn.Dropout(settings.dropout)
         self._l2 = settings.l2
-        self.width = (table.width if table else 0) + settings.chars + self._mixed_width("input")
-        self.late_width = self._mixed_width("output")
         if not self.width:
             raise ConfigError(
-                "nothing goes in: give word vectors (a file, or trained from scratch), characters, or ELMo at the input"
+                "the task has no input: use word vectors (a file, or trained from scratch), characters, "
+                "or ELMo at the input"
             )
         self.reset_parameters()
 
-    def _mixed_width(self, where: str) -> int:
-        return cast("Mix", self.mixes[where]).output_width if where in self.mixes else 0
-
     def reset_parameters(self) -> None:
-        """Random values to learn from; the biLM and the mixes have theirs."""
+        """Random values to start training from; the biLM and the mixes have their own."""
         if self.table is not None:
             nn.init.normal_(self.table.weight, std=self.table.config.width**-0.5)
             if self.table.config.given:
@@ -93,59 +97,53 @@ class WayIn(nn.Module):
         if self.chars is not None:
             nn.init.uniform_(self.chars.table, -0.5, 0.5)
 
-    def forward(self, batch: TextBatch) -> Inputs:
-        """Vectors for each token, zero where there is none."""
-        layers = self._layers(batch)
+    def forward(self, texts: Sequence[Text]) -> Inputs:
+        """The vectors of each token, zero on padding."""
+        batch = self.batcher.batch(texts)
+        layers = Layers(batch.layers, batch.mask) if batch.layers is not None else self._tuned_layers(batch)
         parts = []
-        if batch.words is not None and batch.places is not None:
-            parts.append(F.embedding(batch.places, self._words(batch)))  # (B, T, word width)
+        if batch.words is not None and batch.word_rows is not None:
+            distinct = []
+            if self.table is not None and batch.words.ids is not None:
+                distinct.append(self.table(torch.from_numpy(batch.words.ids)))
+            if self.chars is not None and batch.words.chars is not None:
+                distinct.append(self.chars(torch.from_numpy(batch.words.chars)))
+            parts.append(F.embedding(batch.word_rows, torch.cat(distinct, dim=-1)))  # (U, width) to (B, T, width)
         if "input" in self.mixes:
             parts.append(self.mixes["input"](layers))
-        x = self.dropout(torch.cat(parts, dim=-1) * batch.mask.unsqueeze(-1))
-        late = self.dropout(self.mixes["output"](layers)) if "output" in self.mixes else None
-        return Inputs(x, batch.mask, late)
+        vectors = self.dropout(torch.cat(parts, dim=-1) * batch.mask.unsqueeze(-1))
+        output_mix = self.dropout(self.mixes["output"](layers)) if "output" in self.mixes else None
+        return Inputs(vectors, batch.mask, output_mix)
 
-    def _words(self, batch: TextBatch) -> Tensor:
-        assert batch.words is not None
-        parts = []
-        if self.table is not None and batch.words.ids is not None:
-            parts.append(self.table(torch.from_numpy(batch.words.ids)))
-        if self.chars is not None and batch.words.chars is not None:
-            parts.append(self.chars(torch.from_numpy(batch.words.chars)))
-        return torch.cat(parts, dim=-1)  # (U, word width)
-
-    def _layers(self, batch: TextBatch) -> Layers | None:
-        if batch.layers is not None:
-            return Layers(batch.layers, batch.mask)
+    def _tuned_layers(self, batch: TextBatch) -> Layers | None:
+        """The layers of a biLM that is trained with the task; None where there is none."""
         if self.tuned is None:
             return None
-        if batch.sentences is None or batch.homes is None:  # no text of the batch has a token
+        if batch.sentences is None or batch.positions is None:  # no text of the batch has a token
             config = self.tuned.network.config
             return Layers(torch.zeros(config.layers + 1, *batch.mask.shape, config.vector_width), batch.mask)
-        values = self.tuned(batch.sentences).values  # (L+1, S, T', W)
+        values = self.tuned(batch.sentences).values  # (L+1, S, T', W) for S sentences of at most T' tokens
         flat = values.flatten(1, 2).transpose(0, 1).flatten(1)  # (S * T', (L+1) * W)
-        rows = F.embedding(batch.homes, flat)  # (B, T, (L+1) * W)
+        rows = F.embedding(batch.positions, flat)  # (B, T, (L+1) * W)
         rows = rows.unflatten(-1, (len(values), -1)).permute(2, 0, 1, 3)
         return Layers(rows * batch.mask.unsqueeze(-1), batch.mask)
 
     def l2(self) -> Tensor:
-        """What keeps the weights of the mixes small, to add to a loss."""
-        terms = [mix.l2(self._l2) for mix in self._all_mixes() if mix.how == "weighted"]
-        return torch.stack(terms).sum() if terms else torch.zeros(())
+        """The penalty on the weights of the mixes, to add to a loss."""
+        mixes = (cast("Mix", mix) for mix in self.mixes.values())
+        return torch.stack([torch.zeros(()), *(mix.l2(self._l2) for mix in mixes if mix.how == "weighted")]).sum()
 
-    def _all_mixes(self) -> list[Mix]:
-        return [cast("Mix", mix) for mix in self.mixes.values()]
-
-    def learned(self) -> list[LearnedMix]:
-        """The weights of each mix that learns some."""
-        found = []
-        for where, mix in zip(self.mixes, self._all_mixes(), strict=True):
-            if mix.how == "weighted":
-                found.append(LearnedMix(where, tuple(mix.shares[0].tolist()), mix.scale.item()))
-        return found
+    def learned_mixes(self) -> list[LearnedMix]:
+        """The weights of each weighted mix."""
+        mixes = [(where, cast("Mix", mix)) for where, mix in self.mixes.items()]
+        return [
+            LearnedMix(where, tuple(mix.shares[0].tolist()), mix.scale.item())
+            for where, mix in mixes
+            if mix.how == "weighted"
+        ]
 
 
-def chars_config(settings: Settings) -> CharsConfig:
-    """The task's own small character CNN."""
+def chars_config(settings: InputSettings) -> CharsConfig:
+    """The shape of the task's own character CNN."""
     filters = ((CHAR_WINDOW, settings.chars),)
     return CharsConfig(width=CHAR_WIDTH, filters=filters, highways=0, max_characters=CHAR_MOST)

@@ -1,4 +1,4 @@
-"""Word vectors of a task's own: from a file, or trained from scratch.
+"""The task's own word vectors: from a file, or trained from scratch.
 
 Knows: vectors files, Vocab. Blind to: heads, data files.
 """
@@ -23,16 +23,16 @@ from bilmo.store.vectors_file import Vectors
 
 SCRATCH = "scratch"
 MOST = 400_000
-"""Words that are taken from a file; files begin with the most frequent ones."""
+"""The number of words read from a file; such files list the most frequent words first."""
 UNKNOWN = "<unk>"
-"""What files of vectors call the vector of words that they lack."""
-RARE = 2
-"""From scratch, words that are rarer teach the vector of unknown words."""
+"""The name that vector files give to the vector of unknown words."""
+MIN_COUNT = 2
+"""When vectors are trained from scratch, rarer words train the vector of unknown words."""
 
 
 @dataclass(frozen=True)
 class TaskWords:
-    """A vocabulary, and a vector for each of its words where they are given."""
+    """A vocabulary, and one vector per word where vectors are given."""
 
     vocab: Vocab
     width: int
@@ -42,13 +42,13 @@ class TaskWords:
 
     @property
     def table(self) -> TableConfig:
-        """The shape of the table; given vectors stay as they came, but for those of the marks."""
+        """The shape of the table; given vectors stay fixed, except those of the marks."""
         given = self.values is not None
         return TableConfig(rows=len(self.vocab), width=self.width, given=given, tuned=not given, lower=self.lower)
 
     @property
     def source(self) -> Vectors | str:
-        """What they were made of, to fit a task like this one again."""
+        """The `vectors` argument that gives a task the same vectors."""
         if self.values is None:
             return SCRATCH
         names, values = list(self.vocab.words[len(MARKS) :]), self.values[len(MARKS) :]
@@ -57,21 +57,21 @@ class TaskWords:
         return Vectors([UNKNOWN, *names], np.concatenate([self.values[[self.vocab.unknown]], values]))
 
 
-def loaded(source: Vectors | PathLike[str] | str) -> Vectors | str:
-    """A file read once, for tasks that share it; anything else as it is."""
+def load_vectors(source: Vectors | PathLike[str] | str) -> Vectors | str:
+    """The vectors of a file, read once for all tasks that share them; other sources are returned unchanged."""
     if isinstance(source, Vectors) or (isinstance(source, str) and source == SCRATCH):
         return source
     if not isinstance(source, str | PathLike):
         raise ConfigError(
-            f"vectors is a {type(source).__name__}; needed is the path of a GloVe or word2vec file, what "
-            f"bilmo.store.vectors_file.read gives, or {SCRATCH!r} to learn them"
+            f"vectors is a {type(source).__name__}; give the path of a GloVe or word2vec file, the result of "
+            f"bilmo.store.vectors_file.read, or {SCRATCH!r} to train them with the task"
         )
     return files.read(Path(source), most=MOST)
 
 
 def identity(source: Vectors | PathLike[str] | str | None) -> str:
-    """What tells word vectors from others: a SHA-256 of given ones; `scratch` for learned ones; empty for none."""
-    given = loaded(source) if source is not None else ""
+    """What identifies word vectors: the SHA-256 of given ones, `scratch` for trained ones, empty for none."""
+    given = load_vectors(source) if source is not None else ""
     if isinstance(given, str):
         return given
     digest = hashlib.sha256("\n".join(given.words).encode("utf-8", "surrogatepass"))
@@ -80,9 +80,9 @@ def identity(source: Vectors | PathLike[str] | str | None) -> str:
 
 
 def words_of(source: Vectors | PathLike[str] | str, sentences: Iterable[Sentence], width: int) -> TaskWords:
-    """Word vectors from a file or in memory, or a vocabulary to train them for."""
-    given = loaded(source)
+    """Word vectors from a file or from memory, or the vocabulary to train them for."""
+    given = load_vectors(source)
     if isinstance(given, str):
-        return TaskWords(Vocab.count(sentences, min_count=RARE), width, lower=False, values=None)
+        return TaskWords(Vocab.count(sentences, min_count=MIN_COUNT), width, lower=False, values=None)
     vocab, values = given.table()
     return TaskWords(vocab, values.shape[1], given.lower, values)

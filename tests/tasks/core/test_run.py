@@ -9,8 +9,10 @@ import pytest
 import bilmo
 from bilmo.errors import OutputError
 from bilmo.store import atomic
+from bilmo.tasks import folder
 from bilmo.tasks.classify.classifier import Classifier
-from bilmo.tasks.core import folder, run
+from bilmo.tasks.core import run
+from bilmo.tasks.core.spec import Dataset
 
 from task_data import texts
 
@@ -19,7 +21,7 @@ SMALL = {"hidden": 6, "epochs": 3, "patience": 9, "rate": 0.02}
 
 def fit(model: Path, out: Path, **settings):
     task = Classifier(bilmo.load(model), **SMALL, **settings)
-    return run.fit(task, out, texts(30), None, model=str(model))
+    return run.fit(task, out, Dataset(*texts(30)), None, model=str(model))
 
 
 @pytest.mark.parametrize("tune", [False, True])

@@ -1,0 +1,115 @@
+"""Commands that have one sub-command per task: names, options and help come from the specifications of the tasks.
+
+Each setting of a task is an option with the same name; the docstring under the setting is its help.
+
+Knows: typer, the list of tasks. Blind to: single tasks, what the commands do.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Collection
+from dataclasses import fields, is_dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from bilmo.tasks.core.spec import AnyTask
+
+Model = Annotated[Path, typer.Argument(help="A model of any layout, or the name of an installed one.")]
+Train = Annotated[
+    Path, typer.Option(help="Training examples: a file (plain, .gz, .xz, .zst; - for input) or a folder.")
+]
+Dev = Annotated[
+    Path | None, typer.Option(help="Examples to evaluate each epoch on.", show_default="a share of --train")
+]
+Test = Annotated[Path | None, typer.Option(help="Examples to measure the result on.")]
+WordVectors = Annotated[
+    str | None,
+    typer.Option(help="Word vectors beside ELMo: a GloVe or word2vec file, or `scratch` to train them with the task."),
+]
+Form = Annotated[str, typer.Option(help="Form of the data files, where it should not be detected.")]
+Cache = Annotated[
+    Path | None,
+    typer.Option(help="Folder that stores the layers of the data, which are computed once.", show_default="the user's"),
+]
+
+
+def task_group(build: Callable[[AnyTask], Callable[..., None]], text: str) -> typer.Typer:
+    """A command with one sub-command per task. `build` makes the function of a sub-command."""
+
+    class TaskGroup(TyperGroup):
+        """Sub-commands are made when they are asked for."""
+
+        def list_commands(self, ctx: Any) -> list[str]:
+            return [task.name for task in _tasks()]
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            for task in _tasks():
+                if task.name == cmd_name:
+                    app = typer.Typer(rich_markup_mode="markdown", add_completion=False, pretty_exceptions_enable=False)
+                    app.command(task.name)(build(task))
+                    return typer.main.get_command(app)
+            return None
+
+    return typer.Typer(cls=TaskGroup, help=text, no_args_is_help=True, subcommand_metavar="TASK ...")
+
+
+def with_settings(
+    function: Callable[..., None], task: AnyTask, text: str, *, without: Collection[str] = ()
+) -> Callable[..., None]:
+    """Give a function that takes `**settings` the options of a task, for typer to see.
+
+    without: settings that the command chooses itself.
+    """
+    signature = inspect.signature(function, eval_str=True)
+    own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    hints, docs = get_type_hints(task.settings), docs_of(task.settings)
+    for field in fields(task.settings):
+        if field.name not in without:
+            kind = {int: int, float: float, bool: bool}.get(hints[field.name], str)
+            flag = [f"--{field.name.replace('_', '-')}"] if kind is bool else []  # no --no-... beside it
+            option = typer.Option(*flag, help=docs[field.name])
+            own.append(
+                inspect.Parameter(
+                    field.name,
+                    inspect.Parameter.KEYWORD_ONLY,
+                    default=field.default,
+                    annotation=Annotated[kind, option],
+                )
+            )
+    forms = ", ".join(f"{name} ({what})" for name, what in task.forms.items())
+    function.__doc__ = f"{inspect.cleandoc(text)}\n\nForms of data files: {forms}."
+    function.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
+    function.__annotations__ = {parameter.name: parameter.annotation for parameter in own}
+    return function
+
+
+def docs_of(kind: type) -> dict[str, str]:
+    """The docstring under each field of a dataclass, those of its bases included."""
+    found = {}
+    for base in reversed(kind.__mro__):
+        if is_dataclass(base):
+            (tree,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+            assert isinstance(tree, ast.ClassDef)
+            for field, doc in pairwise(tree.body):
+                if (
+                    isinstance(field, ast.AnnAssign)
+                    and isinstance(doc, ast.Expr)
+                    and isinstance(doc.value, ast.Constant)
+                ):
+                    found[ast.unparse(field.target)] = " ".join(str(doc.value.value).split())
+    return found
+
+
+def _tasks() -> tuple[AnyTask, ...]:
+    """All tasks, as listed at the time of the call."""
+    from bilmo.tasks import all as tasks
+
+    return tasks.TASKS

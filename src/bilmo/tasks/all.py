@@ -1,0 +1,15 @@
+"""All tasks: one line each.
+
+Knows: the specification of every task. Blind to: what is in them.
+"""
+
+from __future__ import annotations
+
+from bilmo.tasks.classify.task import CLASSIFY
+from bilmo.tasks.core.spec import AnyTask
+from bilmo.tasks.tag.task import TAG
+
+TASKS: tuple[AnyTask, ...] = (
+    CLASSIFY,
+    TAG,
+)

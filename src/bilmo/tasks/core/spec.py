@@ -1,0 +1,161 @@
+"""What a task is. Estimator, training loop, run, folder, comparison and command line know tasks only through this file.
+
+A task is a folder with one subclass of `Task`, and one line in `tasks/all.py`:
+
+    Task       before the data is known: name, settings, data forms; reads examples, and prepares itself for them
+    Prepared   after that: knows labels or whatever else the examples say; makes items and the head, measures, writes
+    Head       the network on top of the input: loss and predictions (network/head.py)
+
+This file and the specifications of the tasks do not import torch, so that help screens are fast.
+
+Knows: settings, scores. Blind to: single tasks, files, networks at work.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+
+from bilmo.errors import ConfigError
+from bilmo.net.config import STRICT
+from bilmo.tasks.core.measure import Score
+from bilmo.tasks.core.settings import Settings
+from bilmo.tasks.data.rows import SUFFIXES
+
+if TYPE_CHECKING:
+    from bilmo.tasks.core.estimator import Estimator
+    from bilmo.tasks.network.batch import Item
+    from bilmo.tasks.network.head import Head
+    from bilmo.tasks.network.input import TaskInput
+
+Example = TypeVar("Example")
+"""What a user gives: a text, a sentence, a pair of texts, ..."""
+Answer = TypeVar("Answer")
+"""What is known or predicted of it: a label, one tag per token, ..."""
+ItemT = TypeVar("ItemT", bound="Item")
+"""An example as the head takes it."""
+SettingsT = TypeVar("SettingsT", bound=Settings)
+
+
+class Dataset(NamedTuple, Generic[Example, Answer]):
+    """Examples and their answers."""
+
+    examples: Sequence[Example]
+    answers: Sequence[Answer]
+    form: str = ""
+    """The form of the file they were read from; empty for data from memory."""
+
+
+@dataclass(frozen=True)
+class Inputs(Generic[Example]):
+    """Examples to predict from."""
+
+    form: str
+    """How the file was read, in words."""
+    examples: Iterator[Example]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared(ABC, Generic[Example, ItemT, Answer, SettingsT]):
+    """A task that knows its data. Its fields are plain values, which are saved with the task."""
+
+    __pydantic_config__ = STRICT
+
+    @abstractmethod
+    def check(self, examples: Sequence[Example], answers: Sequence[Answer]) -> list[Answer]:
+        """Answers as plain values; an error where they do not fit the examples or what was trained."""
+
+    @abstractmethod
+    def items(self, examples: Sequence[Example], answers: Sequence[Answer] | None = None) -> list[ItemT]:
+        """Examples as the head takes them, with their answers for training, without for prediction."""
+
+    @abstractmethod
+    def head(self, input: TaskInput, settings: SettingsT) -> Head[ItemT, Answer]:
+        """A head with random weights."""
+
+    @abstractmethod
+    def count(self, answers: Iterable[Answer]) -> dict[str, int]:
+        """How often each label occurs."""
+
+    @abstractmethod
+    def known(self) -> set[str]:
+        """The labels that can be predicted, by the names of `count`."""
+
+    @abstractmethod
+    def measure(self, true: Sequence[Answer], predicted: Sequence[Answer]) -> Score:
+        """The task's measure."""
+
+    @abstractmethod
+    def read(self, path: Path, form: str, settings: SettingsT) -> Inputs[Example]:
+        """Read examples to predict from; answers in the file are ignored. `form` is a name, or "auto"."""
+
+    @abstractmethod
+    def header(self, form: str, *, probabilities: bool) -> str | None:
+        """The first line of a file of predictions; None where the form has none."""
+
+    @abstractmethod
+    def lines(
+        self,
+        examples: Sequence[Example],
+        answers: Sequence[Answer],
+        probabilities: Sequence[Sequence[float]] | None,
+        form: str,
+        number: int,
+    ) -> Iterator[str]:
+        """Lines of a file of predictions; `number` is that of the first example, counted from 1."""
+
+    def unseen(self, answers: Iterable[Answer]) -> dict[str, int]:
+        """Labels that do not occur in the training data, and how often each occurs in these answers."""
+        known = self.known()
+        return {label: count for label, count in self.count(answers).items() if label not in known}
+
+
+class Task(ABC, Generic[Example, ItemT, Answer, SettingsT]):
+    """The specification of a task."""
+
+    name: ClassVar[str]
+    """As typed: `bilmo fit NAME`."""
+    summary: ClassVar[str]
+    """What it predicts, in a clause."""
+    settings: type[SettingsT]
+    prepared: type[Prepared[Example, ItemT, Answer, SettingsT]]
+    forms: ClassVar[Mapping[str, str]]
+    """The forms of files with examples and answers: names for `--form`, and what each is."""
+    outputs: ClassVar[tuple[str, ...]]
+    """The forms in which predictions are written; the first is the default."""
+    sklearn_type: ClassVar[str | None] = None
+    """The estimator type that scikit-learn sees; None where it has no name for it."""
+
+    @abstractmethod
+    def read(self, path: Path, form: str, settings: SettingsT) -> Dataset[Example, Answer]:
+        """Read examples with answers. `form` is a name, or "auto" to detect it."""
+
+    @abstractmethod
+    def prepare(
+        self, data: Dataset[Example, Answer], settings: SettingsT, model_split: str
+    ) -> tuple[Prepared[Example, ItemT, Answer, SettingsT], list[str]]:
+        """Learn labels and the like from training examples; returns also what a user should know about the data.
+
+        model_split: how the training text of the biLM was split; empty where that is unknown.
+        """
+
+    @abstractmethod
+    def estimator(self) -> type[Estimator[Example, Answer]]:
+        """The class that users fit; imported when it is needed, for it imports torch."""
+
+    def choose_output(self, path: Path | None, wanted: str) -> str:
+        """The form to write: the one asked for, the one of the file's name, or the default."""
+        by_name = SUFFIXES.get(path.suffix.lower()) if path is not None else None
+        form = (by_name or self.outputs[0]) if wanted == "auto" else wanted
+        if form not in self.outputs:
+            found = f"{path}: the name asks for {form}" if wanted == "auto" else f"--to is {form!r}"
+            raise ConfigError(f"{found}; predictions of {self.name} can be written as {', '.join(self.outputs)}")
+        return form
+
+
+AnyTask = Task[Any, Any, Any, Any]
+"""Any task, for code that handles all of them: a list of tasks, a command, a saved folder."""
+AnyPrepared = Prepared[Any, Any, Any, Any]
