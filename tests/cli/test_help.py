@@ -11,6 +11,7 @@ from bilmo.cli.app import app
 from bilmo.cli.show.examples import EXAMPLES
 
 COMMANDS = typer.main.get_command(app).commands
+TASKS = ("classify", "tag")
 
 
 def test_every_command_has_examples():
@@ -35,10 +36,24 @@ def test_every_argument_and_option_is_explained(name):
         assert parameter.help.rstrip().endswith("."), f"{name}: {parameter.help}"
 
 
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("name", ["fit", "compare"])
+def test_the_help_of_a_command_for_one_task_ends_with_its_example(name, task, run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    lines = run(name, task, "--help").out.strip().splitlines()
+    assert lines[-1].strip().startswith(f"bilmo {name} {task} ")
+
+
+def inner(group, name):
+    """One command of a group."""
+    return group.get_command(typer.Context(group, info_name=group.name), name)
+
+
 def leaves(command):
-    """The parameters of a command, or of all commands of a group."""
-    inner = getattr(command, "commands", {}).values()
-    return [parameter for one in inner for parameter in leaves(one)] if inner else command.params
+    """The parameters of a command, or of its commands for each task."""
+    if not hasattr(command, "get_command"):
+        return command.params
+    return [parameter for task in TASKS for parameter in inner(command, task).params]
 
 
 @pytest.mark.parametrize("example", [example for examples in EXAMPLES.values() for example in examples])
@@ -46,7 +61,7 @@ def test_examples_use_commands_and_options_that_exist(example):
     program, *rest = shlex.split(example)
     assert program == "bilmo"
     command = typer.main.get_command(app)
-    while hasattr(command, "commands"):
+    while hasattr(command, "get_command"):
         name, *rest = rest
-        command = command.commands[name]
+        command = inner(command, name)
     command.make_context(name, list(rest))  # parses the arguments, and does not run the command
