@@ -194,7 +194,7 @@ def write_checkpoint(folder: Path, old: Old | None = None, *, step: int = 935588
     count = {"layers": old.options["lstm"]["n_layers"], "directions": len(old.directions)}
     weights = {variable(name, **count): array for name, array in old.arrays.items()}
     slots = {f"{name}/Adagrad": np.ones_like(array) for name, array in weights.items()}
-    others = {"global_step": np.array(step, np.int64), "train_perplexity": np.array(40.5, np.float32)}
+    others: dict[str, Array] = {"global_step": np.array(step, np.int64), "train_perplexity": np.array(40.5, np.float32)}
     tf_bundle.write(folder / f"model.ckpt-{step}", weights | slots | others)
     (folder / "checkpoint").write_text(f'model_checkpoint_path: "/home/author/elmo/model.ckpt-{step}"\n')
     write_vocab(folder, old)
@@ -310,11 +310,11 @@ State = dict[int, list[tuple[Array, Array]]]
 
 
 def sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
+    return np.asarray(1 / (1 + np.exp(-x)))
 
 
 def relu(x: Array) -> Array:
-    return np.maximum(x, 0)
+    return np.asarray(np.maximum(x, 0))
 
 
 def clipped(x: Array, bound: float | None) -> Array:
@@ -347,7 +347,7 @@ def bilmtf_word(old: Old, word: str) -> Array:
     if cnn is None:
         vocab = list(old.vocab or ())
         rows = [k for k, entry in enumerate(vocab) if entry and entry == word]
-        return a["embedding"][rows[-1] if rows else vocab.index("<UNK>")]
+        return np.asarray(a["embedding"][rows[-1] if rows else vocab.index("<UNK>")])
     chars = a["char_embed"][spelled(word, cnn["max_characters_per_token"])]
     kernels = [(a[f"CNN/W_cnn_{i}"][0], a[f"CNN/b_cnn_{i}"]) for i in range(len(cnn["filters"]))]
     x = convolved(chars, kernels, cnn["activation"])
@@ -440,7 +440,7 @@ def manylangs_word(model: ManyLangs, word: str) -> Array:
             transform, gate = relu(y[: len(x)]), sigmoid(y[len(x) :])
             x = gate * x + (1 - gate) * transform
         parts.append(x)
-    return a["projection.weight"] @ np.concatenate(parts) + a["projection.bias"]
+    return np.asarray(a["projection.weight"] @ np.concatenate(parts) + a["projection.bias"])
 
 
 def manylangs_layers(model: ManyLangs, sentence: Sequence[str]) -> Array:

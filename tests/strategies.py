@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import torch
 from hypothesis import strategies as st
@@ -94,7 +96,7 @@ def clips() -> st.SearchStrategy[float | None]:
 
 
 @st.composite
-def chars_configs(draw: st.DrawFn, kind: str) -> CharsConfig:
+def chars_configs(draw: st.DrawFn, kind: Literal["bytes", "unicode"]) -> CharsConfig:
     filters = draw(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3)), min_size=1, max_size=3))
     least = max(3, *(w for w, _ in filters))
     return CharsConfig(
@@ -135,8 +137,9 @@ def words_configs(draw: st.DrawFn, encoder: str) -> WordsConfig:
 @st.composite
 def cell_configs(draw: st.DrawFn, cell: str, width: int) -> CellConfig:
     """A cell of one of the kinds in CELLS."""
-    if cell in ("rnn", "gru"):
-        return CellConfig(kind=cell, cells=width, project=False, cell_clip=None, projection_clip=None)
+    if cell == "rnn" or cell == "gru":
+        kind: Literal["rnn", "gru"] = "rnn" if cell == "rnn" else "gru"
+        return CellConfig(kind=kind, cells=width, project=False, cell_clip=None, projection_clip=None)
     project = cell == "lstm with projection"
     return CellConfig(
         cells=draw(st.integers(1, 5)) if project else width,

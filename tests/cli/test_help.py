@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from typing import Any
 
 import pytest
 import typer
@@ -10,7 +11,7 @@ import typer
 from bilmo.cli.app import app
 from bilmo.cli.show.examples import EXAMPLES
 
-COMMANDS = typer.main.get_command(app).commands
+COMMANDS: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
 TASKS = ("classify", "tag")
 
 
@@ -60,7 +61,7 @@ def leaves(command):
 def test_examples_use_commands_and_options_that_exist(example):
     program, *rest = shlex.split(example)
     assert program == "bilmo"
-    command = typer.main.get_command(app)
+    command: Any = typer.main.get_command(app)
     while hasattr(command, "get_command"):
         name, *rest = rest
         command = inner(command, name)

@@ -349,6 +349,7 @@ def test_given_word_vectors_stay_as_they_came(tmp_path):
     write_manylangs(tmp_path, chars=False)
     bundle = layouts.read(tmp_path)
     words = bundle.config.words
+    assert words.table is not None
     config = replace(bundle.config, words=replace(words, table=replace(words.table, given=True, tuned=False)))
     order = [1, 2, 0, *range(3, len(bundle.vocab))]  # the marks in front
     weights = dict(bundle.weights)

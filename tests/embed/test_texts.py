@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import bilmo
 from bilmo.embed.embedder import Embedder
-from bilmo.embed.texts import gathered, splitting, weight
+from bilmo.embed.texts import Embedded, gathered, splitting, weight
 from bilmo.errors import ConfigError, TextError
 from bilmo.formats import open as layouts
 from bilmo.ids.vocab import MARKS, Vocab
@@ -170,7 +170,7 @@ def test_a_stream_equals_the_list(elmo, texts, budget, pool):
         expected = elmo.embed(sentences, pool=pool)
         assert len(found) == len(expected)
         for a, b in zip(found, expected, strict=True):
-            if isinstance(a, tuple):
+            if isinstance(a, Embedded):
                 assert a.tokens == b.tokens
                 a, b = a.vectors, b.vectors
             assert close(a, b)

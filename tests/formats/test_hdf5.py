@@ -34,7 +34,9 @@ def refused(model: Path, error: type[BilmoError], says: str) -> None:
 
 
 def test_shapes_are_known_without_a_value_being_read(tmp_path):
-    old_models.write_arrays(tmp_path / "w.h5", {"a/b": np.ones((2, 3)), "c": np.float32(1), "d": np.ones((0, 4))})
+    old_models.write_arrays(
+        tmp_path / "w.h5", {"a/b": np.ones((2, 3)), "c": np.array(1, np.float32), "d": np.ones((0, 4))}
+    )
     with WeightsFile(tmp_path / "w.h5") as file:
         assert file.shapes == {"a/b": (2, 3), "c": (), "d": (0, 4)}
         assert file.top == {"a", "c", "d"}

@@ -16,7 +16,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -59,7 +59,7 @@ def train(
     recipe: Recipe,
     base: Base | None = None,
     reading: Callable[[Iterator[str]], Iterable[str]] = iter,
-) -> Iterator[Event]:
+) -> Generator[Event, None, None]:
     """Train, or go on where the same run stopped; the model folder is whole at every moment.
 
     `reading`: all lines of the text pass through it, once, if they must be read.
