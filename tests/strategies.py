@@ -114,7 +114,8 @@ def chars_configs(draw: st.DrawFn, kind: Literal["bytes", "unicode"]) -> CharsCo
 def words_configs(draw: st.DrawFn, encoder: str) -> WordsConfig:
     """A word encoder of one of the kinds in ENCODERS."""
     kinds = encoder.split(" and ")
-    chars = [draw(chars_configs(kind)) for kind in kinds if kind in ("bytes", "unicode")]
+    encoders: tuple[Literal["bytes", "unicode"], ...] = ("bytes", "unicode")
+    chars = [draw(chars_configs(kind)) for kind in encoders if kind in kinds]
     tables = [
         TableConfig(
             rows=len(VOCABULARY),
