@@ -257,6 +257,21 @@ def test_compare(run, model, tmp_path):
     assert re.search(r"variant +input +span F1.*\nlayer 0 .*\nlayer 2 ", found)
 
 
+def test_word_vectors_are_compared_with_characters_beside_them(run, model, tmp_path):
+    """As the paper's baselines: the character CNN is in every variant with word vectors, and in no other."""
+    train = write_texts(tmp_path / "a.tsv")
+    fit = ("compare", "classify", model, "--train", train, "--seeds", 1, "--chars", 5, *QUICK)
+    found = ok(run(*fit, "--variants", "words,elmo,both,2", "-o", tmp_path / "table.md")).out
+    for row in (
+        r"words +word vectors \+ 5 character filters +[01]\.",
+        r"elmo +ELMo \(weighted\) +[01]\.",
+        r"both +word vectors \+ 5 character filters \+ ELMo \(weighted\) +[01]\.",
+        r"layer 2 +ELMo layer 2 +[01]\.",
+    ):
+        assert re.search(row, found)
+    assert "| words | word vectors + 5 character filters |" in (tmp_path / "table.md").read_text("utf-8")
+
+
 def test_the_tutorial_is_three_lines(run, model, tmp_path):
     train = write_texts(tmp_path / "a.tsv")
     vectors = tmp_path / "glove.txt"

@@ -141,6 +141,20 @@ def test_damage_is_told(saved, damage):
     assert message in str(told.value)
 
 
+@pytest.mark.parametrize("command", [("predict", "-"), ("score", "a.tsv")])
+def test_a_folder_of_format_1_is_refused_with_what_to_do(saved, run, command):
+    """Its biLM was identified by a hash over names that are no longer used."""
+    config = json.loads((saved / "config.json").read_text("utf-8"))
+    old = {name: config[name] for name in ("bilmo_task", "bilm", "words", "sha256")}
+    old |= {"format": 1, "settings": {"at": "input", "head": "default"}, "form": "tab"}
+    old["facts"] = {"labels": ["animal", "colour"], "lang": "spaces"}
+    (saved / "config.json").write_text(json.dumps(old), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"saved in format 1 by an earlier bilmo.*Fit the task again"):
+        folder.load(saved)
+    refused = run(command[0], saved, *command[1:])
+    assert refused.code == 1 and "Fit the task again" in refused.err and "Traceback" not in refused.err
+
+
 def test_a_folder_that_exists_is_left_alone(model, tmp_path):
     task = Classifier(bilmo.load(model), **SMALL).fit(*texts(30))
     (tmp_path / "mine").mkdir()
