@@ -1,10 +1,10 @@
-"""Characters against a word table: models of equal size on a million words, the 10,000 most frequent predicted.
+"""Characters against a word table: `python benchmarks/characters.py FOLDER`.
 
-A table takes the parameters of a whole network, so a model with one must save them elsewhere, in one of two ways: all
-of the network is narrower (as Kim et al. 2016 compared), or the network stays and the table is narrow. All three are
-trained by the same recipe with the commands that are printed, and judged on text that none has seen, over the same
-words; a 5-gram model of the same text and vocabulary is there to compare with. A run that was stopped is gone on with
-in the same FOLDER.
+Models of equal size are trained on a million words and predict the 10,000 most frequent ones. A word table needs the
+parameters of a whole network, so a model with a table must save them elsewhere: the whole network is narrower (as in
+Kim et al. 2016), or the network stays the same and the table is narrow. All three models are trained with the same
+recipe by the printed commands, and evaluated on unseen text over the same words. A 5-gram model of the same text and
+vocabulary is added for comparison. An interrupted run resumes in the same FOLDER.
 """
 
 from __future__ import annotations
@@ -23,47 +23,47 @@ from bilmo.text.files import lines
 from bilmo.train import recipe as recipes
 from bilmo.train.build import shape_of
 from bilmo.train.corpus import Corpus
-from bilmo.train.events import Look
+from bilmo.train.events import Look as Evaluation
 from bilmo.train.recipe import Recipe
 from bilmo.train.run import train
 from text import wikipedia, write_text
 
 HERE = Path(__file__).parent
-WORDS, JUDGED, VOCABULARY = 1_000_000, 100_000, 10_000
+WORDS, EVALUATED, VOCABULARY = 1_000_000, 100_000, 10_000
 Changes = dict[str, Any]
 COMMON: Changes = {"vocab_size": VOCABULARY, "lang": "spaces"}
 
 
 def narrow_network(width: int) -> Changes:
-    """A table as wide as the network, all of it this wide."""
+    """A table as wide as the network; both have this width."""
     return {"words": "table", "width": width, "cells": 2 * width}
 
 
 def narrow_table(width: int) -> Changes:
-    """The network as it was, and a table this wide."""
+    """The usual network, and a table of this width."""
     return {"words": "table", "table_width": width}
 
 
 def recipe_of(changes: Changes) -> Recipe:
-    """The recipe that a user gets who names none, changed."""
+    """The default recipe with some settings changed."""
     return recipes.read("novel", COMMON | changes)
 
 
 def parameters(corpus: Corpus, changes: Changes) -> int:
-    """Of a model for these words."""
+    """The number of parameters of a model for these words."""
     recipe = recipe_of(changes)
     return shape_of(recipe.network, recipe.text, corpus.words, corpus.counts).parameters()
 
 
 def as_large(corpus: Corpus, wanted: int, narrowed: Callable[[int], Changes]) -> Changes:
-    """The width that brings the number of parameters closest to the wanted one."""
+    """The settings whose number of parameters is closest to the wanted one."""
     return min(map(narrowed, range(8, 128)), key=lambda changes: abs(parameters(corpus, changes) - wanted))
 
 
 def trained(folder: Path, text: Path, changes: Changes) -> None:
-    """Train, or go on."""
+    """Train or resume."""
     for event in train([text], folder, recipe_of(changes)):
-        if isinstance(event, Look):
+        if isinstance(event, Evaluation):
             print(
                 f"{folder.name}: step {event.number}: forward {event.forward:.1f}, backward {event.backward:.1f}",
                 flush=True,
@@ -71,18 +71,18 @@ def trained(folder: Path, text: Path, changes: Changes) -> None:
 
 
 def options(changes: Changes) -> str:
-    """The same changes, as a user types them."""
+    """The same settings as options of the command line."""
     return "".join(f" --{name.replace('_', '-')} {value}" for name, value in changes.items())
 
 
 def main(folder: Path) -> None:
-    """Train whatever is not trained yet, then the table of results."""
+    """Train what is not trained yet, then write the table of results."""
     folder.mkdir(parents=True, exist_ok=True)
-    text, other = folder / "train.txt", folder / "judged.txt"
+    text, other = folder / "train.txt", folder / "unseen.txt"
     if not other.exists():
         source = wikipedia()
         write_text(text, source, WORDS)
-        write_text(other, source, JUDGED)
+        write_text(other, source, EVALUATED)
     trained(folder / "characters", text, {})
     corpus = Corpus(folder / "characters" / "training" / "corpus")
     size = parameters(corpus, {})
@@ -113,9 +113,9 @@ def main(folder: Path) -> None:
     rows.append(f"| 5-grams (interpolated, modified Kneser-Ney) | | {plain:.1f} | {1 - forward / plain:.1%} | | |")
     heading = (
         f"# Characters against a word table\n\n{date.today()}, made by `python benchmarks/characters.py FOLDER`: "
-        f"{WORDS:,} words of English Wikipedia, judged on {JUDGED:,} others, isolated sentences, full softmax over the "
-        f"{VOCABULARY:,} most frequent words, `</S>` counted; of others the table sees `<UNK>`, the characters their "
-        "spelling. One seed.\n\n"
+        f"{WORDS:,} words of English Wikipedia, evaluated on {EVALUATED:,} others; isolated sentences, full softmax "
+        f"over the {VOCABULARY:,} most frequent words, `</S>` counted. For other words the table reads `<UNK>`, the "
+        "characters read the spelling. One seed.\n\n"
     )
     (HERE / "results" / "characters.md").write_text(heading + "\n".join(rows) + "\n", encoding="utf-8")
 

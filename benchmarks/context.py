@@ -1,13 +1,13 @@
-"""Where should a sentence start? Held-out perplexity of isolated sentences, by how a model was trained and started.
+"""The best start of a sentence: `python benchmarks/context.py [EPOCHS]`.
 
-Two models of the same shape, trained on the same words as often: one sentence by sentence from a learned start, one
-on the paper's endless stream. Each is judged on the same held-out sentences with every start there is:
+Two models of the same shape read the same text equally often: one is trained on single sentences with a learned start,
+the other on an endless stream as in the paper. Each is evaluated on the same held-out sentences with every start:
 
-zero     nothing is remembered
-empty    what remains after 32 empty sentences
+zero     a state of zeros
+empty    the state after 32 empty sentences
 mean     the mean of the states at the ends of 2,000 training sentences
-learned  trained with the model (only where sentences were trained one by one)
-carry    each sentence goes on from the one before: not isolated, so the same sentence has many vectors
+learned  trained with the model (only for single sentences)
+carry    each sentence continues from the previous one: not isolated, so the same sentence has different vectors
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SENTENCES = 2000
 
 
 def sentences(corpus: Corpus, side: Side) -> Iterator[list[str]]:
-    """The words of each sentence, as the corpus keeps them."""
+    """The words of each sentence of the corpus."""
     words, found = corpus.words, corpus.sentences(side)
     begin = 0
     for end in found.ends:
@@ -49,7 +49,7 @@ def sentences(corpus: Corpus, side: Side) -> Iterator[list[str]]:
 
 @torch.no_grad()
 def mean_end(bundle: Bundle, text: list[list[str]], start: State) -> State:
-    """The mean over sentences of the state after each one."""
+    """The mean over sentences of the state after each sentence."""
     network, indexer = bundle.network(), bundle.indexer()
     totals: dict[str, Tensor] = {}
     for at in range(0, len(text), 100):
@@ -60,8 +60,8 @@ def mean_end(bundle: Bundle, text: list[list[str]], start: State) -> State:
     return State.from_named({name: total / len(text) for name, total in totals.items()})
 
 
-def judged(folder: Path, context: str) -> list[str]:
-    """A row for each start."""
+def evaluate(folder: Path, context: str) -> list[str]:
+    """One row of the table per start."""
     bundle, corpus = folders.read(folder), Corpus(folder / "training" / "corpus")
     held = list(sentences(corpus, "held"))
     empty = settle(bundle.network(), bundle.indexer().batch([[]]))
@@ -86,10 +86,10 @@ def _row(context: str, start: str, perplexity: dict[str, float]) -> str:
 
 
 def main(epochs: float) -> None:
-    """Train both, judge, save."""
+    """Train both models, evaluate them, write the table."""
     text = DATA / "text" / "hongloumeng-zh.txt.xz"
     if not text.exists():
-        sys.exit(f"The benchmark needs real text, and {text} is not there. Set BILMO_DATA to its folder.")
+        sys.exit(f"The benchmark needs real text, and {text} does not exist. Set BILMO_DATA to the data folder.")
     rows = ["| trained on | start | forward | backward | mean |", "|---|---|---|---|---|"]
     took: list[str] = []
     with tempfile.TemporaryDirectory() as name:
@@ -99,11 +99,11 @@ def main(epochs: float) -> None:
             for event in train([text], folder, recipes.read("novel", {"context": context, "epochs": epochs})):
                 seconds = event.progress.seconds if isinstance(event, Finished) else seconds
             took.append(f"{context} {seconds / 60:.1f} minutes")
-            rows += judged(folder, context)
+            rows += evaluate(folder, context)
     heading = (
-        f"# Where a sentence starts\n\n{date.today()}, made by `python benchmarks/context.py {epochs:g}`: recipe "
-        f"`novel`, {epochs:g} passes over one classical Chinese novel on two cores ({', '.join(took)}); perplexity of "
-        "the held-out sentences by the full softmax.\n\n"
+        f"# The start of a sentence\n\n{date.today()}, made by `python benchmarks/context.py {epochs:g}`: recipe "
+        f"`novel`, {epochs:g} epochs over one classical Chinese novel on two cores ({', '.join(took)}); perplexity of "
+        "the held-out sentences with the full softmax.\n\n"
     )
     (HERE / "results" / "context.md").write_text(heading + "\n".join(rows) + "\n", encoding="utf-8")
 

@@ -1,6 +1,7 @@
-"""Embedding speed: bilmo against AllenNLP's Elmo and simple_elmo, same weights, sentences and threads, in one run.
+"""Embedding speed: bilmo against AllenNLP's Elmo and simple_elmo; same weights, sentences and threads, in one run.
 
-Every timed sentence is new to all. The vectors are compared: a ratio over different results is none.
+Every timed sentence is new to all systems. The vectors are compared, because a speed ratio is meaningless if the
+results differ.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ THREADS, WARM_UP, COMPARED = 2, 2000, 50
 
 @dataclass(frozen=True)
 class Shape:
-    """A published shape, and how many sentences are timed with it: each of two rounds."""
+    """A published shape, and the number of sentences that are timed in each of two rounds."""
 
     name: str
     cells: int
@@ -41,7 +42,7 @@ class Shape:
 
     @property
     def flops(self) -> float:
-        """Of the stacks of both directions, a word."""
+        """Floating-point operations per word, in the stacks of both directions."""
         return 2.0 * 2 * 2 * (4 * self.cells * 2 * self.width + self.cells * self.width)
 
 
@@ -50,7 +51,7 @@ Found = dict[str, np.ndarray]
 
 
 def write_weights(shape: Shape, folder: Path) -> None:
-    """Random weights in the old layout, from a seed."""
+    """Write random weights in the old layout, from a fixed seed."""
     torch.manual_seed(1)
     config = bilmo.BiLMConfig(
         words=WordsConfig(chars=CharsConfig(highways=shape.highways)),
@@ -68,7 +69,7 @@ def measure(python: Path | str, worker: str, model: Path, task: Path, *more: str
 
 
 def apart(a: Found, b: Found, kind: str) -> float:
-    """The largest difference of the vectors that both have."""
+    """The largest difference between vectors that both systems computed."""
     names = [name for name in a if name.startswith(kind) and name in b]
     assert names, f"no vectors {kind} to compare"
     return max(float(np.abs(a[name] - b[name]).max()) for name in names)
@@ -102,7 +103,7 @@ def compare(shape: Shape, folder: Path, text: list[list[str]], batch: int, peak:
 
 
 def gemm_peak() -> float:
-    """What this machine multiplies at best, flops a second."""
+    """The highest speed of a large matrix product on this machine, in operations per second."""
     torch.set_num_threads(THREADS)
     a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
     found = []
@@ -114,10 +115,10 @@ def gemm_peak() -> float:
 
 
 def growth(folder: Path, text: list[list[str]]) -> list[str]:
-    """Words a second as the corpus grows, and as sentences grow: the cost of a word should stay what it is."""
+    """Words per second as the text grows, and as sentences grow: the cost of a word should stay the same."""
     torch.set_num_threads(THREADS)
     elmo = bilmo.load(folder / "small", start="zero")
-    elmo.layers(text)  # so that every word is known, whatever is embedded next
+    elmo.layers(text)  # fills the word cache
     rows = []
     for number in (200, 800, len(text)):
         rows.append((f"{number:,} sentences", text[:number]))
@@ -135,11 +136,11 @@ def growth(folder: Path, text: list[list[str]]) -> list[str]:
 
 
 def main() -> None:
-    """Measure, print, save."""
+    """Measure and write the tables."""
     text = sentences(WARM_UP + 2 * max(shape.timed for shape in SHAPES))
     rows = [
-        "| shape | sentences | AllenNLP, words/s | simple_elmo | bilmo | bilmo int8 | over AllenNLP | over simple_elmo "
-        "| int8 over AllenNLP | share of GEMM peak | memory of bilmo | largest difference |",
+        "| shape | sentences | AllenNLP, words/s | simple_elmo | bilmo | bilmo int8 | against AllenNLP "
+        "| against simple_elmo | int8 against AllenNLP | share of GEMM peak | memory of bilmo | largest difference |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     peak = gemm_peak()
@@ -154,10 +155,10 @@ def main() -> None:
     table = "\n".join(rows)
     heading = (
         f"# Embedding speed\n\n{date.today()}, {THREADS} threads, torch {torch.__version__}, made by `make bench`. "
-        "Words a second, all layers; every word's first sight is paid for, with a cache warmed on 2,000 other "
-        "sentences. Share of GEMM peak: the recurrent part against a square product of 2,048.\n"
+        "Words per second, all layers. New words are encoded within the measured time; the word cache was filled with "
+        "2,000 other sentences. Share of GEMM peak: the recurrent part against a square matrix product of 2,048.\n"
     )
-    cost = "| text, small shape, every word known | words/s |\n|---|---|\n" + "\n".join(grown)
+    cost = "| text, small shape, every word cached | words/s |\n|---|---|\n" + "\n".join(grown)
     (HERE / "results" / "embed.md").write_text(f"{heading}\n{table}\n\n{cost}\n", encoding="utf-8")
 
 

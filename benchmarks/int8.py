@@ -1,4 +1,7 @@
-"""How near int8 comes to float32: the least cosine over all tokens of a text, layer by layer, for a trained model."""
+"""int8 against float32: `python benchmarks/int8.py MODEL TEXT`.
+
+The smallest cosine over all tokens of a text, for each layer of a trained model.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ SENTENCES = 1000
 
 
 def main(model: Path, text: Path) -> None:
-    """Measure, print, save."""
+    """Measure and write the table."""
     exact, rough = (bilmo.load(model, precision=precision) for precision in ("float32", "int8"))
     sentences = list(islice((s for line in lines(text) for s in exact.sentences(line) if s), SENTENCES))
     least = np.full(exact.config.layers + 1, 1.0)
@@ -26,12 +29,12 @@ def main(model: Path, text: Path) -> None:
         least = np.minimum(least, cosines.min(axis=1))
     config = exact.config
     row = (
-        f"| {len(config.directions)} x {config.layers} layers, {config.cell.cells} cells, {config.width} wide "
+        f"| {len(config.directions)} x {config.layers} layers, {config.cell.cells} cells, width {config.width} "
         f"| {sum(map(len, sentences)):,} | {', '.join(f'{value:.5f}' for value in least)} |"
     )
     print(row)
     heading = f"# int8 against float32\n\n{date.today()}, made by `python benchmarks/int8.py MODEL TEXT`.\n\n"
-    table = "| model | tokens | least cosine: layers 0 and up |\n|---|---|---|\n"
+    table = "| model | tokens | smallest cosine: layers 0 and up |\n|---|---|---|\n"
     (HERE / "results" / "int8.md").write_text(f"{heading}{table}{row}\n", encoding="utf-8")
 
 

@@ -1,7 +1,7 @@
-"""Peak memory as text grows: `bilmo embed` and `bilmo train` on real text and on much more of it.
+"""Peak memory as text grows: `bilmo embed` and `bilmo train` on a small and on a large text.
 
-The cache of word vectors is made small, so that it is full in both runs and only what grows with the text is seen.
-Training sees the same text twenty times over: memory may grow with distinct words alone.
+The word cache is made small, so that it is full in both runs and only growth with the text is measured. The large
+training text is the small one twenty times: memory may grow only with the number of distinct words.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BILMO = f"import bilmo.embed.word_cache as w; w.CACHE = {CACHE}; from bilmo.cli.
 
 
 def peak(*command: str | Path) -> float:
-    """Most megabytes that a command had."""
+    """Peak memory of a command, in megabytes."""
     process = subprocess.Popen([sys.executable, "-c", BILMO, *map(str, command)], stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     assert status == 0, f"{command} failed"
@@ -32,10 +32,10 @@ def peak(*command: str | Path) -> float:
 
 
 def main() -> None:
-    """Measure, print, save."""
+    """Measure and write the table."""
     rows = ["| what | text | peak memory |", "|---|---|---|"]
 
-    def tell(what: str, text: str, megabytes: float) -> None:
+    def report(what: str, text: str, megabytes: float) -> None:
         rows.append(f"| {what} | {text} | {megabytes:,.0f} MB |")
         print(rows[-1], flush=True)
 
@@ -47,7 +47,7 @@ def main() -> None:
             write_text(text, wikipedia(), tokens)
             settings = ("--split", "spaces", "--mix", "mean", "--dtype", "float16")
             found = peak("embed", folder / "small", text, "-o", folder / f"{tokens}.h5", *settings)
-            tell("`bilmo embed`, small shape, .h5", f"{tokens:,} tokens", found)
+            report("`bilmo embed`, small shape, .h5", f"{tokens:,} tokens", found)
         once = folder / "once.txt"
         write_text(once, wikipedia(), TRAINED)
         some = once.read_bytes()
@@ -58,7 +58,7 @@ def main() -> None:
                     file.write(some)
             settings = ("--lang", "spaces", "--recipe", "tiny", "--epochs", f"{1 / times:g}")
             found = peak("train", text, "-o", folder / f"trained-{times}", *settings)
-            tell("`bilmo train`, recipe tiny, as many steps", f"{times} x {TRAINED:,} words", found)
+            report("`bilmo train`, recipe tiny, same number of steps", f"{times} x {TRAINED:,} words", found)
     heading = f"# Memory\n\n{date.today()}, made by `python benchmarks/memory.py`; two threads.\n\n"
     (HERE / "results" / "memory.md").write_text(heading + "\n".join(rows) + "\n", encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Peers in environments of their own, from PyPI only, with the torch that bilmo runs on."""
+"""Other systems in separate environments, from PyPI only, with the same torch as bilmo."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ HOME = Path(__file__).parent / ".peers"
 
 
 def allennlp() -> Path:
-    """A Python that has AllenNLP's files; of its dependencies only torch, numpy and h5py, which are ours."""
+    """A Python with the files of AllenNLP. Of its dependencies it has only torch, numpy and h5py, shared with ours."""
     folder = HOME / "allennlp"
     python = folder / "bin" / "python"
     if not (folder / "ready").exists():
-        print("building the environment of AllenNLP ...", flush=True)
+        print("creating the environment of AllenNLP ...", flush=True)
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
         site = Path(
             subprocess.check_output(
@@ -33,7 +33,7 @@ def simple_elmo() -> Path:
     folder = HOME / "simple_elmo"
     python = folder / "bin" / "python"
     if not (folder / "ready").exists():
-        print("building the environment of simple_elmo ...", flush=True)
+        print("creating the environment of simple_elmo ...", flush=True)
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
         wanted = ["simple_elmo==0.9.2", "tensorflow-cpu", "tf_keras"]
         subprocess.run([python, "-m", "pip", "install", "-q", *wanted], check=True)

@@ -1,4 +1,4 @@
-"""`make bench`: every benchmark, one after the other; tables go to benchmarks/results."""
+"""`make bench`: the benchmarks of speed and memory, one after the other; tables go to benchmarks/results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real sentences to measure with."""
+"""Real sentences for the benchmarks."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ DATA = Path(os.environ.get("BILMO_DATA", Path(__file__).parents[2] / "shared" / 
 
 
 def wikipedia() -> Iterator[list[str]]:
-    """Sentences of English Wikipedia in their order."""
+    """Sentences of English Wikipedia in text order."""
     for row in lines(DATA / "text" / "wiki-en.txt.xz"):
         yield from english(row)
 
 
 def write_text(path: Path, text: Iterator[list[str]], tokens: int) -> None:
-    """So many tokens of a text, split, a sentence a line; the text goes on where this one ends."""
+    """Write the next `tokens` tokens of a text, one tokenized sentence per line; `text` continues after them."""
     with path.open("w", encoding="utf-8") as file:
         while tokens > 0:
             sentence = next(text)
@@ -31,12 +31,10 @@ def write_text(path: Path, text: Iterator[list[str]], tokens: int) -> None:
 
 
 def sentences(number: int, seed: int = 1) -> list[list[str]]:
-    """So many sentences of English Wikipedia in random order, none of them twice."""
+    """`number` distinct sentences of English Wikipedia in random order."""
     path = DATA / "text" / "wiki-en.txt.xz"
     if not path.exists():
-        sys.exit(
-            f"The benchmark needs real text, and {path} is not there. Set BILMO_DATA to a folder with text/wiki-en."
-        )
+        sys.exit(f"The benchmark needs real text, and {path} does not exist. Set BILMO_DATA to the data folder.")
     rows = islice(lines(path), 20 * number // 3)
     distinct = {tuple(sentence): None for row in rows for sentence in english(row) if 3 <= len(sentence) <= 100}
     found = [list(sentence) for sentence in distinct]

@@ -1,8 +1,8 @@
-"""Training speed: a step of bilmo against AllenNLP's parts and against plain torch, same shapes and text, in one run.
+"""Training speed: one step of bilmo against AllenNLP's parts and against plain torch; same shapes and text, in one run.
 
-A step is forward, backward, clipping and update. The text is cut into sentences of 19 words, so each of them is 20
-predictions of each direction, and all three learn from the same sentences and predict the same words: 16 sentences at a
-time, or what the shape says. The peers' character ids are ready before the clock runs; bilmo's step begins at word ids.
+A step is forward, backward, clipping and update. The text is cut into sentences of 19 words, so each direction makes 20
+predictions per sentence, and all three systems learn from the same sentences and predict the same words. The character
+ids of the other systems are computed in advance; a step of bilmo starts from word ids.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from text import sentences
 HERE = Path(__file__).parent
 THREADS, STEPS, WARM_UP, SAMPLES = 2, 8, 3, 8192
 ROUNDS = 3
-"""All three take turns so many times; of each figure the middle one counts."""
+"""The three systems take turns this many times; the median of each figure counts."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What is trained, and how much of it at a time."""
+    """The shape of a network and of a step."""
 
     name: str
     cells: int
@@ -49,14 +49,14 @@ class Shape:
     words: int
     rows: int
     predicted: int = 20
-    """Words that each direction predicts in a sentence, its end among them."""
+    """Predictions of each direction per sentence, including its end."""
 
 
 SHAPES = (Shape("small", 1024, 128, 16, 45_000, 64), Shape("novel", 512, 256, 128, 45_000, 16))
 
 
 def recipe_of(shape: Shape) -> Recipe:
-    """The old systems' way to train this shape."""
+    """The recipe of the old systems for this shape."""
     return Recipe(
         text=TextRecipe(lang="spaces", vocab_size=shape.words),
         network=NetworkRecipe(cells=shape.cells, width=shape.width, char_width=shape.char_width, highways=1),
@@ -68,7 +68,7 @@ def recipe_of(shape: Shape) -> Recipe:
 
 
 def task_of(shape: Shape, network: Network, text: TextSteps, words: list[str]) -> dict[str, object]:
-    """The steps as the peers want them: words and target ids of each sentence, its two boundaries among them."""
+    """The steps for the other systems: words and target ids of each sentence, including both boundaries."""
     batches, targets = [], []
     for number in range(STEPS + WARM_UP):
         forward = text[number].forward
@@ -90,7 +90,7 @@ def peer(name: str, python: Path | str, model: Path, task: Path, folder: Path) -
 
 
 def ours(shape: Shape, corpus: Path, folder: Path) -> dict[str, float]:
-    """The same in a process of its own: the loop that `bilmo train` runs."""
+    """The same for bilmo, in a separate process, with the loop of `bilmo train`."""
     out = folder / "bilmo.json"
     subprocess.run([sys.executable, __file__, shape.name, corpus, folder / f"run-{shape.name}", out], check=True)
     found: dict[str, float] = json.loads(out.read_text(encoding="utf-8"))
@@ -107,12 +107,16 @@ def work(name: str, corpus_folder: str, folder: str, out: str) -> None:
     network = shape_of(recipe.network, recipe.text, corpus.words, corpus.counts)
     loop = Loop(recipe.train, network, corpus, WordArrays(corpus.words, network.indexer()), Path(folder))
     text = loop.text(0)
-    found = timed(lambda number: loop.step(text[number], 0.0) and None, STEPS, WARM_UP)
+
+    def step(number: int) -> None:
+        loop.step(text[number], 0.0)
+
+    found = timed(step, STEPS, WARM_UP)
     Path(out).write_text(json.dumps(found), encoding="utf-8")
 
 
 def flops(shape: Shape, distinct: float) -> float:
-    """Of a step, forward and backward: stacks and softmax, and the word encoder of so many words after its CNN."""
+    """Operations of a step, forward and backward: stacks, softmax, and the word encoder after its CNN."""
     positions = 2 * shape.rows * shape.predicted
     layer = 4 * shape.cells * 2 * shape.width + shape.cells * shape.width
     network = recipe_of(shape).network
@@ -122,10 +126,10 @@ def flops(shape: Shape, distinct: float) -> float:
 
 
 def main() -> None:
-    """Measure, print, save."""
+    """Measure and write the table."""
     rows = [
-        "| shape | sentences x words | AllenNLP, words/s | plain torch, words/s | bilmo, words/s | over AllenNLP "
-        "| over torch | share of GEMM peak | memory, bilmo / AllenNLP / torch | of it a word of a step |",
+        "| shape | sentences x words | AllenNLP, words/s | plain torch, words/s | bilmo, words/s | against AllenNLP "
+        "| against torch | share of GEMM peak | memory, bilmo / AllenNLP / torch | memory per word of a step |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     peak = gemm_peak()
@@ -176,9 +180,10 @@ def main() -> None:
     table = "\n".join(rows)
     heading = (
         f"# Training speed\n\n{date.today()}, {THREADS} threads, torch {torch.__version__}, {SAMPLES} sampled words of "
-        f"{SHAPES[0].words:,}, made by `make bench`. Words a second of text; each is predicted by both directions. "
-        f"The middle of {ROUNDS} rounds in which the three take turns. GEMM share counts the products of stacks, "
-        "softmax, highways and projection of distinct words, not the convolutions, against a square product of 2,048.\n"
+        f"{SHAPES[0].words:,}, made by `make bench`. Words of text per second; both directions predict each word. "
+        f"Medians of {ROUNDS} rounds in which the systems take turns. The share of GEMM peak counts the products of "
+        "stacks, softmax, highways and projection of distinct words, without the convolutions, against a square matrix "
+        "product of 2,048.\n"
     )
     (HERE / "results" / "train.md").write_text(f"{heading}\n{table}\n", encoding="utf-8")
 

@@ -1,7 +1,7 @@
-"""Embeds with AllenNLP's own Elmo; run by embed.py in AllenNLP's environment.
+"""Embed with AllenNLP's own Elmo; run by embed.py in the environment of AllenNLP.
 
-Only the modules that make up Elmo are imported from the package. Everything else that they name (registries,
-configuration, download) is replaced by objects that do nothing, for it does not load on today's libraries.
+Only the modules that make up Elmo are imported from the package. Everything else that they import (registries,
+configuration, download) is replaced by objects that do nothing, because it does not load with current libraries.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ REPLACED = ("allennlp", "overrides", "cached_path", "transformers", "spacy", "nl
 
 
 def _anything(*args: object, **kwargs: object) -> object:
-    """As a decorator gives back what it decorates; as a path function, the path."""
+    """A decorator that returns what it decorates, or a path function that returns the path."""
     return args[0] if args else _anything
 
 
 class _Named:
-    """Stands for any class that is inherited from or registered with."""
+    """Replaces any class that is inherited from or registered with."""
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         pass
@@ -81,7 +81,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def install() -> None:
-    """From here on the wanted modules of AllenNLP can be imported."""
+    """Make the wanted modules of AllenNLP importable."""
     sys.meta_path.insert(0, _Finder())
     import allennlp.nn
     import allennlp.nn.util
@@ -97,7 +97,7 @@ def main(model: str, task: str, out: str) -> None:
     work = json.loads(Path(task).read_text(encoding="utf-8"))
     torch.set_num_threads(work["threads"])
     elmo = Elmo(f"{model}/options.json", f"{model}/weights.hdf5", 1, dropout=0.0).eval()
-    elmo._elmo_lstm._elmo_lstm.stateful = False  # as bilmo with start="zero"
+    elmo._elmo_lstm._elmo_lstm.stateful = False  # like start="zero" of bilmo
     mapper = ELMoCharacterMapper()
 
     def embed(sentences: list[list[str]]) -> list[np.ndarray]:

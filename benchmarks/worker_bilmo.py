@@ -1,4 +1,4 @@
-"""Embeds with bilmo; run by embed.py."""
+"""Embed with bilmo; run by embed.py."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def main(model: str, task: str, out: str, precision: str = "float32") -> None:
         vectors = layers(elmo, part, one)
         seconds.append(time.perf_counter() - began)
     began = time.perf_counter()
-    layers(elmo, work["parts"][-1], one)  # every word is known by now: what is left is the recurrence
+    layers(elmo, work["parts"][-1], one)  # every word is cached now, so only the recurrence remains
     recurrent = time.perf_counter() - began
     first = layers(elmo, work["parts"][0][: work["compared"]], one)
     kept = {f"v{k}": v for k, v in enumerate(vectors[: work["compared"]])}
@@ -37,7 +37,7 @@ def main(model: str, task: str, out: str, precision: str = "float32") -> None:
 
 
 def layers(elmo: Embedder, sentences: list[list[str]], one: bool) -> list[np.ndarray]:
-    """All at once, or one call a sentence."""
+    """All sentences in one call, or one call per sentence."""
     return [elmo.layers([s])[0] for s in sentences] if one else elmo.layers(sentences)
 
 

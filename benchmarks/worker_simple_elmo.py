@@ -1,6 +1,6 @@
-"""Embeds with simple_elmo, which is bilm-tf on TensorFlow 2; run by embed.py in simple_elmo's environment.
+"""Embed with simple_elmo, which is bilm-tf on TensorFlow 2; run by embed.py in the environment of simple_elmo.
 
-It carries its state from batch to batch, so only the vectors of its very first batch can be compared.
+It carries its state from batch to batch, so only the vectors of its first batch can be compared.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Trains a few steps with a peer; run by train.py, for AllenNLP in its own environment.
+"""Train a few steps with another system; run by train.py, for AllenNLP in its own environment.
 
-allennlp: its own character encoder, ElmoLstm and sampled softmax, put together as its language model does.
+allennlp: its own character encoder, ElmoLstm and sampled softmax, combined as in its language model.
 torch: nn.LSTM with proj_size, a character CNN over every token, and the same sampled softmax written plainly.
 
-Character ids are made before the clock runs: no peer pays for reading text.
+Character ids are computed in advance, so reading text is not measured.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from torch import Tensor, nn
 
 Work = dict
 BEGIN, END, STOP, PAD = 256, 257, 258, 260
-"""Bytes that stand for the begin and end of a word, and its padding, as the old systems spell words."""
+"""Ids for the begin and end of a word and for padding, as in the old systems."""
 
 
 def spelled(word: str) -> list[int]:
-    """Fifty ids, 1 and up."""
+    """Fifty ids, each 1 or more."""
     bytes_ = list(word.encode())[:48]
     return [id + 1 for id in (BEGIN, *bytes_, END, *[PAD] * (48 - len(bytes_)))]
 
 
 class SampledSoftmax(nn.Module):
-    """The loss of both directions among the target and words drawn log-uniformly, summed."""
+    """The summed loss of each target against words drawn log-uniformly."""
 
     def __init__(self, words: int, width: int, samples: int) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class SampledSoftmax(nn.Module):
 
 
 class PlainTorch(nn.Module):
-    """What one would write in an afternoon."""
+    """A straightforward implementation."""
 
     def __init__(self, work: Work) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class PlainTorch(nn.Module):
 
 
 def allennlp(work: Work, model: str) -> nn.Module:
-    """AllenNLP's parts, as its language model uses them."""
+    """The parts of AllenNLP, as its language model uses them."""
     worker_allennlp.install()
     from allennlp.modules.elmo import _ElmoCharacterEncoder
     from allennlp.modules.elmo_lstm import ElmoLstm
@@ -96,7 +96,7 @@ def allennlp(work: Work, model: str) -> nn.Module:
             self.softmax = SampledSoftmaxLoss(work["words"], width, work["samples"])
 
         def forward(self, chars: Tensor, targets: Tensor) -> Tensor:
-            found = self.words(chars[:, 1:-1])  # it puts the boundaries back itself
+            found = self.words(chars[:, 1:-1])  # it adds the boundaries itself
             top = self.lstm(found["token_embedding"], found["mask"])[-1]
             return both(self.softmax, *top.chunk(2, dim=-1), targets)
 
@@ -104,7 +104,7 @@ def allennlp(work: Work, model: str) -> nn.Module:
 
 
 def both(softmax: nn.Module, forward: Tensor, backward: Tensor, targets: Tensor) -> Tensor:
-    """Mean loss a word: each direction predicts what comes next to it."""
+    """Mean loss per word; each direction predicts the next word in its reading order."""
     losses = [
         softmax(forward[:, :-1].reshape(-1, forward.shape[-1]), targets[:, 1:].reshape(-1)),
         softmax(backward[:, 1:].reshape(-1, forward.shape[-1]), targets[:, :-1].reshape(-1)),
@@ -113,16 +113,16 @@ def both(softmax: nn.Module, forward: Tensor, backward: Tensor, targets: Tensor)
 
 
 def timed(step: Callable[[int], None], steps: int, warm_up: int) -> dict[str, float]:
-    """Seconds a step, the middle one of many; most memory; and what of it a step needs and gives back.
+    """Median seconds of a step, peak memory, and the memory that a step needs temporarily.
 
-    After the first steps weights, gradients and what the optimiser remembers are all there: what a step needs beyond
+    After the first steps, weights, gradients and the state of the optimizer are allocated. What a step needs beyond
     them is for its text.
     """
     found = []
     for number in range(warm_up):
         step(number)
     ctypes.CDLL(None).malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here on
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before = memory("VmRSS")
     for number in range(warm_up, warm_up + steps):
         began = time.perf_counter()
@@ -132,7 +132,7 @@ def timed(step: Callable[[int], None], steps: int, warm_up: int) -> dict[str, fl
 
 
 def memory(what: str) -> float:
-    """Bytes of this process, now (VmRSS) or at most (VmHWM)."""
+    """Bytes of this process, now (VmRSS) or at its peak (VmHWM)."""
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith(what))
 

@@ -1,6 +1,6 @@
-"""What `make demo` shows: one word in two senses, neighbours of words, and a small model trained before your eyes.
+"""The program of `make demo`: one word in two senses, similar words, and the training of a small model.
 
-All of it is printed, and gathered in demo/report.html, which needs no network to be looked at.
+Everything is printed, and written to demo/report.html, a page that needs no network.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Floats = NDArray[np.float32]
 
 
 def senses(elmo: bilmo.Embedder) -> str:
-    """Which uses of a word lie nearest to each other, and a picture of all of them."""
+    """Which occurrences of a word are nearest to each other, and a chart of all of them."""
     rows = [line.split("\t") for line in (HERE / "senses.tsv").read_text(encoding="utf-8").splitlines()]
     parts = []
     for word in dict.fromkeys(word for _, word, _ in rows):
@@ -49,28 +49,28 @@ def senses(elmo: bilmo.Embedder) -> str:
 
 
 def two_senses(word: str, kinds: Sequence[str], texts: Sequence[str], values: Floats) -> str:
-    """The first use of each sense with the uses nearest to it."""
+    """The first occurrence of each sense with the occurrences nearest to it."""
     cosines = values @ values.T
     np.fill_diagonal(cosines, -2)
     right = sum(kinds[k] == kinds[n] for k, n in enumerate(cosines.argmax(axis=1)))
-    told = f"The use nearest to a use has the same sense for {right} of {len(texts)}."
-    print(f"\n{word}, in two senses. {told}")
+    result = f"For {right} of {len(texts)} sentences, the nearest sentence has the same sense."
+    print(f"\n{word}, in two senses. {result}")
     shown = ""
     for k in sorted(kinds.index(kind) for kind in set(kinds)):
         nearest = np.argsort(-cosines[k])[:3]
         print(f"  {texts[k]}\n" + "\n".join(f"    {cosines[k, n]:5.2f}  {texts[n]}" for n in nearest))
         items = "".join(f"<li>{marked(texts[n], word)} <small>{cosines[k, n]:.2f}</small></li>" for n in nearest)
         shown += f"<p><b>{marked(texts[k], word)}</b></p><ul>{items}</ul>"
-    return f"<h3>{word}</h3><p>{told}</p><div class=pair><div>{shown}</div>{scatter(kinds, texts, values)}</div>"
+    return f"<h3>{word}</h3><p>{result}</p><div class=pair><div>{shown}</div>{scatter(kinds, texts, values)}</div>"
 
 
 def marked(text: str, word: str) -> str:
-    """A sentence with the word in colour."""
+    """A sentence with the word highlighted."""
     return html.escape(text).replace(f" {word} ", f" <mark>{word}</mark> ")
 
 
 def scatter(kinds: Sequence[str], texts: Sequence[str], values: Floats) -> str:
-    """The two directions in which the uses differ most, as a picture."""
+    """A chart of the two directions in which the occurrences differ most."""
     _, _, directions = np.linalg.svd(values - values.mean(axis=0), full_matrices=False)
     places = (values @ directions[:2].T).T
     x, y = (20 + 280 * (row - row.min()) / (row.max() - row.min()) for row in places)
@@ -84,15 +84,15 @@ def scatter(kinds: Sequence[str], texts: Sequence[str], values: Floats) -> str:
     return f'<figure><svg viewBox="0 0 320 320" role="img">{dots}</svg><figcaption>{key}</figcaption></figure>'
 
 
-# Neighbours
+# Similar words
 
 
 def near(name: str, words: Sequence[str]) -> str:
-    """The words nearest to some words."""
+    """The nearest words of some words."""
     elmo = bilmo.load(name)
     vectors = uses.of_vocabulary(elmo, 20_000)
     rows = ""
-    print(f"\nNearest words, by the model `{name}`:")
+    print(f"\nNearest words in the model `{name}`:")
     for word in words:
         found = [other for other, _ in neighbours.nearest(vectors, word, 7)]
         print(f"  {word}: {'  '.join(found)}")
@@ -100,7 +100,7 @@ def near(name: str, words: Sequence[str]) -> str:
     return f"<table>{rows}</table>"
 
 
-# A model of one's own
+# Your own model
 
 NOUNS = {"one": "cat dog king child river horse doctor".split(), "many": "cats dogs kings children rivers".split()}
 VERBS = {"one": "sees loves hears follows forgets".split(), "many": "see love hear follow forget".split()}
@@ -108,7 +108,7 @@ ADJECTIVES = "old small white happy quiet".split()
 
 
 def made_text(sentences: int) -> tuple[str, float]:
-    """Sentences of a made-up grammar, and the perplexity that nobody can go below on them."""
+    """Sentences of a made-up grammar, and the lowest possible perplexity on them."""
     chance = random.Random(1)
     nats, steps = 0.0, 0
 
@@ -123,7 +123,7 @@ def made_text(sentences: int) -> tuple[str, float]:
         for place in ("subject", "object"):
             number = drawn(("one", "many"))
             words.append("the")
-            if drawn(("plain", "told")) == "told":
+            if drawn(("without", "with")) == "with":
                 words.append(drawn(ADJECTIVES))
             words.append(drawn(NOUNS[number]))
             if place == "subject":
@@ -134,22 +134,24 @@ def made_text(sentences: int) -> tuple[str, float]:
 
 
 def own_model() -> str:
-    """Train on made-up text by the command that a user would type, and show how it got better."""
+    """Train on made-up text with the command that a user would type, and show the progress."""
     text, least = made_text(4000)
     (OUT / "text.txt").write_text(text, encoding="utf-8")
     first = text.splitlines()[0]
     command = ["train", str(OUT / "text.txt"), "-o", str(OUT / "model"), "--recipe", "tiny"]
-    print(f"\nA model of one's own: 4,000 sentences of a made-up grammar, such as: {first}")
+    print(f"\nYour own model: 4,000 sentences of a made-up grammar, such as: {first}")
     print(f"$ bilmo {' '.join(command)}", flush=True)
     subprocess.run([sys.executable, "-m", "bilmo", *command], check=True)
     events = [json.loads(line) for line in (OUT / "model" / "train.jsonl").read_text(encoding="utf-8").splitlines()]
-    reached = min(event["mean"] for event in events if event["what"] == "look")
-    told = f"Held-out perplexity {reached:.2f}; nobody can go below {least:.2f}, for the grammar draws at random."
-    print(told)
+    reached = min(event["mean"] for event in events if "mean" in event)  # evaluations
+    result = (
+        f"Held-out perplexity {reached:.2f}; the lowest possible is {least:.2f}, because the grammar draws at random."
+    )
+    print(result)
     curve = (OUT / "model" / "curve.svg").read_text(encoding="utf-8")
     return (
         f"<p>4,000 sentences of a made-up grammar, such as <i>{first}</i></p><p><code>bilmo {' '.join(command)}</code>"
-        f"</p>{curve}<p>{told}</p>"
+        f"</p>{curve}<p>{result}</p>"
     )
 
 
@@ -172,29 +174,29 @@ th { color: var(--a); } code { background: var(--soft); padding: .15rem .4rem; b
 
 
 def page(parts: Sequence[tuple[str, str]]) -> str:
-    """The report: one file, nothing to be fetched."""
+    """The report as one file that loads nothing."""
     body = "".join(f"<h2>{title}</h2>{part}" for title, part in parts)
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>bilmo</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style>'
-        f"<h1>bilmo</h1><p>A vector for every word, which depends on its sentence.</p>{body}</html>\n"
+        f"<h1>bilmo</h1><p>Word vectors that depend on the sentence.</p>{body}</html>\n"
     )
 
 
 def main() -> None:
-    """Show, then write the report."""
+    """Print everything, then write the report."""
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir()
-    print("bilmo: a vector for every word, which depends on its sentence. Two models come with it: en and zh.")
+    print("bilmo: word vectors that depend on the sentence. Two models are included: en and zh.")
     parts = [
         ("One word, two senses", senses(bilmo.load("en"))),
-        ("Neighbours of English words", near("en", ENGLISH)),
-        ("Neighbours of Chinese names and words", near("zh", CHINESE)),
-        ("A model of one's own", own_model()),
+        ("Similar English words", near("en", ENGLISH)),
+        ("Similar Chinese names and words", near("zh", CHINESE)),
+        ("Your own model", own_model()),
         ("Try next", "".join(f"<p><code>{html.escape(command)}</code></p>" for command in NEXT)),
     ]
     (OUT / "report.html").write_text(page(parts), encoding="utf-8")
-    print(f"\nAll of it as a page: {(OUT / 'report.html').resolve().as_uri()}\n\nTry next:")
+    print(f"\nThe same as a page: {(OUT / 'report.html').resolve().as_uri()}\n\nTry next:")
     print("\n".join(f"  .venv/bin/{command}" for command in NEXT))
 
 

@@ -29,7 +29,7 @@ def listed(text: str) -> str:
     return "\n".join(lines)
 
 
-class SettingLists(griffe.Extension):
+class SettingLists(griffe.Extension):  # type: ignore[misc]
     """Called by mkdocstrings for each object that it collects."""
 
     def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:

@@ -59,7 +59,8 @@ def finish(folder: Path, zero: list[np.ndarray], carry: list[np.ndarray]) -> Non
     """Write the sentences and the vectors beside the model."""
     write_json(folder / "sentences.json", SENTENCES)
     named = {f"zero{k}": vectors for k, vectors in enumerate(zero)} | {f"carry{k}": v for k, v in enumerate(carry)}
-    np.savez_compressed(folder / "vectors.npz", **{name: value.astype(np.float32) for name, value in named.items()})
+    arrays: dict[str, Any] = {name: value.astype(np.float32) for name, value in named.items()}
+    np.savez_compressed(folder / "vectors.npz", **arrays)
     size = sum(file.stat().st_size for file in folder.iterdir())
     print(f"{folder}: {len(zero)} sentences, {size / 1000:.0f} KB")
 
@@ -207,7 +208,7 @@ def bilmtf(folder: Path) -> None:
         with v1.Graph().as_default():
             dump_weights(str(dumped), str(dumped / "model.hdf5"))
         write_json(dumped / "options.json", options | {"char_cnn": CHARACTERS})
-        found = {}
+        found: dict[str, list[np.ndarray]] = {}
         for start, groups in {"zero": [[s] for s in SENTENCES], "carry": [SENTENCES]}.items():
             found[start] = []
             for some in groups:  # a new graph and session start from zeros; within one, bilm-tf carries its state

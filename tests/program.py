@@ -32,7 +32,8 @@ def program(folder: Path, *arguments: object, stdin: str | bytes = b"") -> Resul
     """
     code = 0
     piped = io.TextIOWrapper(io.BytesIO(stdin.encode() if isinstance(stdin, str) else stdin))
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True, errors="backslashreplace")
     with (
         contextlib.chdir(folder),
         contextlib.redirect_stdout(out),

@@ -1,8 +1,13 @@
-"""Contextual word vectors: load every old ELMo model, embed, mix, use in torch.
+"""Contextual word vectors (ELMo): embed text, train on your own text, use every old ELMo model.
 
 >>> import bilmo
->>> elmo = bilmo.load("path")                                   # doctest: +SKIP
->>> elmo.layers([["The", "cat", "sat"], ["Hello"]])             # doctest: +SKIP
+>>> elmo = bilmo.load("en")                                     # an installed model, or the path of any ELMo model
+>>> tokens, vectors = elmo.embed("He sat on the bank.")         # one vector per token: the mean of all layers
+>>> len(tokens), vectors.shape
+(6, (6, 256))
+>>> layers = elmo.layers([["The", "cat", "sat"], ["Hello"]])    # one array per sentence
+>>> layers[0].shape                                             # (layers, tokens, width)
+(3, 3, 256)
 """
 
 from __future__ import annotations

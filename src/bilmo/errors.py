@@ -1,16 +1,16 @@
-"""What can go wrong for a user, as a tree; a message says what was found, what is accepted, what to do.
+"""The errors that a user can cause, as a tree. A message says what was found, what is accepted and what to do.
 
     BilmoError
-    ├── NotAModel       the path is none of the model layouts
+    ├── NotAModel       the path does not hold a model of any known layout
     ├── ConfigError     settings that contradict each other or have the wrong type
-    ├── WeightsError    a tensor is missing, misshapen or not a number
-    ├── DamagedFile     truncated, altered, or not what its name says
-    ├── UnsafeFile      reaches outside itself, or claims an absurd size
+    ├── WeightsError    a tensor is missing, has the wrong shape or holds values that are not numbers
+    ├── DamagedFile     a file is truncated, altered, or not what its name says
+    ├── UnsafeFile      a file refers to other files, or claims an absurd size
     ├── VocabError      a vocabulary or character table that cannot be used
     ├── TextError       input text that cannot be read
-    ├── OutputError     the place to write to is taken or cannot be written
+    ├── OutputError     the output path exists already or cannot be written
     ├── CannotConvert   the other layout cannot hold this model
-    ├── NoSoftmax       the model came without the part that was asked for
+    ├── NoSoftmax       the model has no softmax, which the request needs
     └── MissingExtra    an optional package is not installed
 
 Knows: nothing. Blind to: everything else.
@@ -23,11 +23,11 @@ from types import ModuleType
 
 
 class BilmoError(Exception):
-    """Any mistake that the user can mend; the command line shows it without a traceback."""
+    """Any error that the user can fix; the command line shows it without a traceback."""
 
 
 class NotAModel(BilmoError):  # noqa: N818
-    """The path is none of the model layouts."""
+    """The path does not hold a model of any known layout."""
 
 
 class ConfigError(BilmoError):
@@ -35,7 +35,7 @@ class ConfigError(BilmoError):
 
 
 class WeightsError(BilmoError):
-    """A tensor is missing, misshapen or not a number."""
+    """A tensor is missing, has the wrong shape or holds values that are not numbers."""
 
 
 class DamagedFile(BilmoError):  # noqa: N818
@@ -43,7 +43,7 @@ class DamagedFile(BilmoError):  # noqa: N818
 
 
 class UnsafeFile(BilmoError):  # noqa: N818
-    """The file reaches outside itself or claims an absurd size."""
+    """The file refers to other files or claims an absurd size."""
 
 
 class VocabError(BilmoError):
@@ -55,7 +55,7 @@ class TextError(BilmoError):
 
 
 class OutputError(BilmoError):
-    """The place to write to is taken or cannot be written."""
+    """The output path exists already or cannot be written."""
 
 
 class CannotConvert(BilmoError):  # noqa: N818
@@ -63,7 +63,7 @@ class CannotConvert(BilmoError):  # noqa: N818
 
 
 class NoSoftmax(BilmoError):  # noqa: N818
-    """The model came without a softmax."""
+    """The model has no softmax."""
 
 
 class MissingExtra(BilmoError):  # noqa: N818
@@ -71,7 +71,7 @@ class MissingExtra(BilmoError):  # noqa: N818
 
 
 def need(module: str, *, extra: str, purpose: str) -> ModuleType:
-    """Import an optional module at the point of use, or say how to get it."""
+    """Import an optional module where it is used, or say how to install it."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The 5-gram model that shipped models are judged against is a proper one."""
+"""The 5-gram model, which is the baseline of the included models, is a proper probability model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ngrams():
 
 @pytest.fixture(scope="module")
 def sentences():
-    """Words follow each other with a preference, so that there is something to learn."""
+    """Words tend to follow each other in order, so that there is something to learn."""
     draw = random.Random(1)
     found = []
     for _ in range(300):
@@ -52,12 +52,12 @@ def model(ngrams, corpus):
 
 
 @pytest.mark.parametrize("before", [(0, 0, 0, 0), (0, 0, 0, 3), (3, 4, 5, 6), (7, 7, 7, 7), (2, 2, 2, 2)])
-def test_the_words_after_any_words_share_all_of_the_probability(model, before):
+def test_probabilities_of_the_next_word_add_up_to_one(model, before):
     shares = [np.exp(model.log_probs(np.array([*before, word]), 4)) for word in range(len(VOCAB))]
     assert np.sum(shares) == pytest.approx(1) and min(shares) > 0
 
 
-def test_first_words_come_about_as_often_as_they_did(model, corpus):
+def test_first_words_are_as_likely_as_they_are_frequent(model, corpus):
     text = corpus.sentences("train")
     firsts = [corpus.words[id] for id in text.ids[[0, *text.ends[:-1]]]]
     for word in WORDS:
@@ -66,7 +66,7 @@ def test_first_words_come_about_as_often_as_they_did(model, corpus):
         assert share == pytest.approx(often, abs=0.02)
 
 
-def test_it_knows_the_text_it_has_read_better_than_chance(ngrams, model, sentences):
+def test_it_predicts_its_training_text_better_than_shuffled_text(ngrams, model, sentences):
     draw = random.Random(2)
     mixed = [draw.sample(sentence, len(sentence)) for sentence in sentences]
     known, other = (ngrams.perplexity(model, some, VOCAB) for some in (sentences, mixed))

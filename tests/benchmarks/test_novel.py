@@ -1,4 +1,4 @@
-"""The benchmark of time to quality: its table, and that it goes on from what is on record."""
+"""The benchmark of time to quality: its table, its speeds, and that it resumes from finished runs."""
 
 from __future__ import annotations
 
@@ -27,42 +27,46 @@ def novel(tmp_path, monkeypatch):
     monkeypatch.setattr(
         module, "OLD", {"optimizer": "adagrad", "rate": 0.2, "decay": False, "patience": 0, "epochs": 5.0}
     )
-    monkeypatch.setattr(module, "LOOKS", {"old": 10, "new": 10})
+    monkeypatch.setattr(module, "EVALUATE_EVERY", {"old": 10, "new": 10})
     monkeypatch.setattr(module, "MEASURED", 12)
     (tmp_path / "results").mkdir()
     return module
 
 
-def test_looks_are_counted_up_to_the_first_from_a_step_on(novel):
+def test_the_best_evaluation_up_to_the_first_at_or_after_a_step(novel):
     found = {10: 9.0, 20: 5.0, 30: 7.0, 40: 4.0}
     assert [novel.best(found, step) for step in (5, 10, 11, 30, 31, 50)] == [9.0, 9.0, 5.0, 5.0, 4.0, 4.0]
 
 
-def test_the_table_has_what_was_trained_and_nothing_is_trained_twice(novel, tmp_path, monkeypatch, capsys):
+def test_the_table_shows_finished_runs_and_nothing_is_trained_twice(novel, tmp_path, monkeypatch, capsys):
     run = tmp_path / "run"
     run.mkdir()
-    (run / "rates.json").write_text('{"old": [0.5, 13.0], "new": [1.0, 13.0]}', encoding="utf-8")
+    (run / "speeds.json").write_text('{"old": [0.5, 13.0], "new": [1.0, 13.0]}', encoding="utf-8")
     with threads(1):
         novel.main(run)
-        looks = {
+        logged = {
             name: [json.loads(row) for row in (run / name / "train.jsonl").read_text("utf-8").splitlines()]
             for name in ("old", "new-10")
         }
-        looks = {name: [row for row in rows if row["what"] == "look"] for name, rows in looks.items()}
-        assert [look["number"] for look in looks["old"]] == [10, 20, 30]  # 60 minutes at half a step a minute
+        found = {name: [row for row in rows if row["what"] == novel.LOGGED] for name, rows in logged.items()}
+        assert [row["number"] for row in found["old"]] == [10, 20, 30]  # 60 minutes at half a step per minute
         table = (tmp_path / "results" / "novel.md").read_text("utf-8")
-        known = {name: novel.of_known_words(run / name) for name in looks}
-        assert f"| 60 | {min(look['mean'] for look in looks['old']):.1f} | {known['old']:.1f} |  |" in table
-        mine = f"{looks['new-10'][0]['mean']:.1f} | {known['new-10']:.1f}"
-        assert f"| 10 | {looks['old'][0]['mean']:.1f} |  | {mine} |" in table
+        known = {name: novel.of_known_words(run / name) for name in found}
+        assert f"| 60 | {min(row['mean'] for row in found['old']):.1f} | {known['old']:.1f} |  |" in table
+        mine = f"{found['new-10'][0]['mean']:.1f} | {known['new-10']:.1f}"
+        assert f"| 10 | {found['old'][0]['mean']:.1f} |  | {mine} |" in table
         monkeypatch.setattr(novel, "train", lambda *_: pytest.fail("trained again"))
         capsys.readouterr()
         novel.main(run)
     assert (tmp_path / "results" / "novel.md").read_text("utf-8") == table
 
 
-def test_a_rate_counts_looks(novel, monkeypatch):
+def test_a_speed_includes_the_evaluations(novel):
+    assert novel.steps_per_minute([9.0, 0.5, 0.5], evaluation=0.0, between=10) == 120
+    assert novel.steps_per_minute([9.0, 0.5, 0.5], evaluation=5.0, between=10) == 60
+
+
+def test_a_speed_is_measured(novel):
     with threads(1):
-        often, epoch = novel.rate({}, 1)
-        seldom, same = novel.rate({}, 10**9)
-    assert 0 < often < seldom and epoch == same == pytest.approx(13, abs=1)
+        speed, epoch = novel.measured_speed({}, 10)
+    assert speed > 0 and epoch == pytest.approx(13, abs=1)

@@ -103,7 +103,7 @@ def test_an_epoch_with_stored_layers_and_without_gives_the_same_result(tmp_path,
     assert [row[2] for row in rows] == ["bilstm-crf", "linear"]
     for row in rows:
         slow, fast, ratio = (float(value.strip("*x")) for value in row[3:6])
-        assert ratio > 0 and slow >= 0 and fast >= 0
+        assert min(slow, fast, ratio) >= 0  # printed with one decimal, so each may be 0.0
         kept, anew = row[6].strip(" |").split()
         assert kept == anew
     (tmp_path / "epoch.md").unlink()

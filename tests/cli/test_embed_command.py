@@ -184,13 +184,13 @@ def test_threads_and_batches_change_no_vector(bank, here, elmo):
 
 def test_the_size_of_a_large_file_is_told_beforehand(bank, here, monkeypatch):
     monkeypatch.setattr("bilmo.cli.show.embedding.LARGE", 100)
-    assert bank("raw.txt", "-o", "v.npy").err == "note: v.npy will have about 0.0 MB\n"
+    assert bank("raw.txt", "-o", "v.npy").err == "note: the size of v.npy will be about 0.0 MB\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--split", "klingon"), "split is 'klingon'; known are auto, spaces, en, west, zh"),
+        (("--split", "klingon"), "split is 'klingon'; accepted: auto, spaces, en, west, zh"),
         (("--compress",), "v.jsonl: --compress is for .h5, .hdf5, .npz only"),
         (("--mix", "0,7"), "layers are numbered"),
     ],

@@ -59,7 +59,7 @@ def test_a_model_is_loaded_by_its_name(box, tmp_path):
 def test_a_folder_of_the_same_name_comes_first(box, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "xx").mkdir()
-    with pytest.raises(NotAModel, match="xx: is no model; it holds nothing"):
+    with pytest.raises(NotAModel, match="xx: is not a model; it holds nothing"):
         bilmo.load("xx")
 
 
@@ -90,5 +90,5 @@ def test_weights_too_large_for_float16_are_refused_and_nothing_is_left(bundle, t
 
 def test_the_old_layout_holds_no_float16(box, tmp_path):
     done = program(tmp_path, "convert", "xx", "old", "--to", "allennlp", "--dtype", "float16")
-    assert done.code == 1 and "goes with bilmo's own folder" in done.err
+    assert done.code == 1 and "works only with bilmo's own folder" in done.err
     assert not (tmp_path / "old").exists()

@@ -45,9 +45,9 @@ def test_many_unknown_words_come_with_advice(trained, tmp_path):
     (tmp_path / "text.txt").write_bytes((folder / "text.txt").read_bytes())
     (tmp_path / "recipe.toml").write_bytes((folder / "recipe.toml").read_bytes())
     few = program(tmp_path, *TRAIN, "--vocab-size", "6")
-    assert "of the held-out text; a larger vocabulary (--vocab-size, --min-count) makes them fewer" in few.out
+    assert "of the held-out text; a larger vocabulary (--vocab-size, --min-count) reduces them" in few.out
     few = program(tmp_path, "finetune", "model", "text.txt", "-o", "new", "--recipe", "recipe.toml")
-    assert "of the held-out text; a larger vocabulary (--add-words) makes them fewer" in few.out
+    assert "of the held-out text; a larger vocabulary (--add-words) reduces them" in few.out
 
 
 def test_evaluate_agrees_with_the_scores_of_every_word(trained):
@@ -148,7 +148,7 @@ def test_finetune_tells_the_perplexity_before_and_after(trained, tmp_path):
         (("evaluate", "MODEL", "blank.txt"), "no sentences to evaluate"),
         (("evaluate", "MODEL", "text.txt", "--lang", "klingon"), "split is 'klingon'"),
         (("finetune", "nowhere", "text.txt", "-o", "new"), "nowhere: there is no such file or folder"),
-        (("finetune", "MODEL", "text.txt", "-o", "MODEL"), "is the model to go on from"),
+        (("finetune", "MODEL", "text.txt", "-o", "MODEL"), "is the model to start from"),
         (("similar", "MODEL", " "), "the word is empty"),
         (("train", "nowhere.txt", "-o", "new"), "nowhere.txt: there is no such file"),
         (("train", "text.txt", "-o", "new", "--recipe", "huge"), "there is no recipe 'huge'"),

@@ -174,7 +174,7 @@ def test_a_run_killed_anywhere_and_resumed_gives_the_same_and_keeps_what_was_don
         last = forks.run(*command, PART_TOKENS=60)
         assert last.code == 0
         assert last.computed == LINES - done[-1]
-        assert (f"note: {number} parts ({done[-1]} of {LINES} sentences) were done already" in last.err) == (number > 0)
+        assert (f"note: resumed; {done[-1]} of {LINES} sentences are already done" in last.err) == (number > 0)
     assert_same(read(out), expected)
     left = {path.name for path in out.parent.iterdir()} - ({folder_of(out).name} if late else set())
     assert left == {out.name}
@@ -197,10 +197,10 @@ def test_ctrl_c_keeps_finished_parts_and_says_so(forks, model, text, out):
     subprocess.run(["kill", "-INT", str(process)], check=True)
     stopped = forks.end()
     assert stopped.code == 130
-    assert "note: finished parts are kept; the same command goes on from there" in stopped.err
+    assert "note: finished parts are kept; the same command resumes the run" in stopped.err
     number = len(parts(out))
     assert number > 0
-    assert f"note: {number:,} parts" in forks.run(*command, PART_TOKENS=30).err
+    assert "note: resumed; " in forks.run(*command, PART_TOKENS=30).err
 
 
 def test_of_two_runs_at_once_the_second_is_refused(forks, model, text, out):

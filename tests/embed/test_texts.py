@@ -98,7 +98,7 @@ def test_the_way_to_split_can_be_told(model, how, tokens):
 
 
 def test_an_unknown_way_to_split_is_refused_at_once(model):
-    with pytest.raises(TextError, match="split is 'klingon'; known are auto, spaces"):
+    with pytest.raises(TextError, match="split is 'klingon'; accepted: auto, spaces"):
         bilmo.load(model, split="klingon")
 
 

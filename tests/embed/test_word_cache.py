@@ -41,8 +41,8 @@ def test_the_size_of_the_cache_changes_no_vector(bundle, monkeypatch, words):
 def test_a_word_is_encoded_once(bundle, monkeypatch):
     elmo = Embedder(bundle)
     seen = []
-    plain = elmo._network.words.forward
-    monkeypatch.setattr(elmo._network.words, "forward", lambda words: seen.append(len(words.chars)) or plain(words))
+    plain = elmo._words._encoder
+    monkeypatch.setattr(elmo._words, "_encoder", lambda words: seen.append(len(words.chars)) or plain(words))
     elmo.layers(TEXT)
     first = sum(seen)
     elmo.layers(TEXT[::-1])
@@ -68,15 +68,14 @@ def test_results_come_in_the_order_of_the_tasks_and_errors_come_through():
 
 
 @pytest.mark.parametrize("mix, computed", [((0,), 0), ((0, 1), 1), ("mean", 2), ("top", 2), (1, 1)])
-def test_layers_that_nobody_asked_for_are_not_computed(bundle, monkeypatch, mix, computed):
+def test_layers_that_nobody_asked_for_are_not_computed(bundle, mix, computed):
     elmo = Embedder(bundle)
     expected = elmo.embed(TEXT, mix=mix)
     calls = []
     for direction in ("forward", "backward"):
-        for number, cell in enumerate(elmo._network.cells(direction)):
-            plain = cell.forward
-            monkeypatch.setattr(
-                cell, "forward", lambda *given, plain=plain, number=number: calls.append(number) or plain(*given)
-            )
+        elmo._prepared.stacks[direction] = [
+            lambda *given, plain=plain, number=number: calls.append(number) or plain(*given)
+            for number, plain in enumerate(elmo._prepared.stacks[direction])
+        ]
     assert_same(elmo.embed(TEXT, mix=mix), expected)
     assert set(calls) == set(range(computed))

@@ -47,7 +47,7 @@ def test_a_zip_is_the_folder_it_was_made_of(tmp_path, layout, inside):
     WRITERS[layout](tmp_path / "model")
     path = zipped(tmp_path / "model", tmp_path / "model.zip", inside)
     if inside == "a/b":
-        with pytest.raises(NotAModel, match="is no model; it holds b"):
+        with pytest.raises(NotAModel, match="is not a model; it holds b"):
             layouts.read(path)
         return
     folder, archive = (bilmo.load(p, start="zero").layers(SENTENCES) for p in (tmp_path / "model", path))
@@ -113,7 +113,7 @@ def test_a_link_is_refused(tmp_path):
     member.external_attr = (stat.S_IFLNK | 0o777) << 16
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(member, "/etc/passwd")
-    with pytest.raises(UnsafeFile, match=r"'options\.json' is a link; a model has files only"):
+    with pytest.raises(UnsafeFile, match=r"'options\.json' is a link; a model holds files only"):
         layouts.read(path)
 
 

@@ -152,7 +152,7 @@ def test_a_table_of_262_rows_is_one_of_261_after_a_row_for_padding(tmp_path):
 def test_other_numbers_of_characters_are_refused(tmp_path, rows):
     old = write_hdf5(tmp_path)
     write_hdf5(tmp_path, replace(old, arrays=old.arrays | {"char_embed": np.zeros((rows, 3), np.float32)}))
-    with pytest.raises(WeightsError, match=f"char_embed has {rows} rows; known are 261 .* and 262"):
+    with pytest.raises(WeightsError, match=f"char_embed has {rows} rows; accepted: 261 .* and 262"):
         layouts.read(tmp_path)
 
 
@@ -188,7 +188,7 @@ def test_only_the_backward_direction(tmp_path):
 
 def test_one_direction_of_a_model_that_says_both_is_refused(tmp_path):
     write_hdf5(tmp_path, directions=(0,), more_options={"bidirectional": True})
-    with pytest.raises(WeightsError, match="says bidirectional, but only the weights of the forward direction exist"):
+    with pytest.raises(WeightsError, match="says bidirectional, but has weights for the forward direction only"):
         layouts.read(tmp_path)
 
 
@@ -197,7 +197,7 @@ def test_words_wider_than_the_cells_never_gave_vectors(tmp_path):
     options = json.loads((tmp_path / "options.json").read_text())
     options["lstm"]["projection_dim"] = 9
     old_models.write_json(tmp_path / "options.json", options)
-    with pytest.raises(ConfigError, match=r"options\.json: projection_dim 9 is above dim 4"):
+    with pytest.raises(ConfigError, match=r"options\.json: projection_dim 9 is larger than dim 4"):
         layouts.read(tmp_path)
 
 
@@ -300,7 +300,7 @@ def test_options_that_could_belong_to_either_are_refused(tmp_path):
 def test_of_two_weights_files_the_one_that_is_named_is_read(tmp_path):
     first = write_hdf5(tmp_path, seed=1, weights_name="first.hdf5")
     second = write_hdf5(tmp_path, seed=2, weights_name="second.h5")
-    with pytest.raises(NotAModel, match=r"first\.hdf5, second\.h5 each hold the weights of a model\. Name the file"):
+    with pytest.raises(NotAModel, match=r"first\.hdf5, second\.h5 each hold the weights of a model\. Give the path"):
         layouts.read(tmp_path)
     assert_arithmetic(tmp_path / "first.hdf5", first)
     assert_arithmetic(tmp_path / "second.h5", second)
@@ -355,7 +355,7 @@ def test_two_files_with_one_tensor_are_refused(tmp_path):
 def test_cached_word_vectors_are_not_needed_beside_characters(tmp_path):
     old = write_hdf5(tmp_path, softmax=True)
     old_models.write_arrays(tmp_path / "cached.hdf5", {"embedding": np.ones((len(WORDS), 4), np.float32)})
-    assert "cached.hdf5: not needed, the characters make the same vectors" in layouts.read(tmp_path).notes
+    assert "cached.hdf5: not needed; the character CNN computes the same vectors" in layouts.read(tmp_path).notes
     assert_arithmetic(tmp_path, old)
 
 
@@ -371,7 +371,7 @@ def test_two_spellings_of_one_tensor_are_refused(tmp_path):
     write_hdf5(tmp_path)
     with h5py.File(tmp_path / "weights.hdf5", "a") as file:
         file["RNN_0/rnn/multi_rnn_cell/cell_0/lstm_cell/bias"] = np.zeros(24, np.float32)
-    with pytest.raises(WeightsError, match="two spellings of one tensor"):
+    with pytest.raises(WeightsError, match="two names of the same tensor"):
         layouts.read(tmp_path)
 
 
@@ -538,7 +538,7 @@ def test_a_softmax_without_a_vocabulary_is_not_used(tmp_path):
     (tmp_path / "vocab.txt").unlink()
     bundle = layouts.read(tmp_path)
     assert not bundle.has_softmax
-    assert "softmax of 10 words not used: there is no usable vocab.txt to name them" in bundle.notes
+    assert "softmax of 10 words not used: there is no usable vocab.txt for its words" in bundle.notes
     with pytest.raises(NoSoftmax):
         bilmo.load(tmp_path).log_probs([["cat"]])
 
@@ -547,7 +547,7 @@ def test_a_table_without_a_dataset_is_refused(tmp_path):
     write_hdf5(tmp_path, words=True)
     with h5py.File(tmp_path / "weights.hdf5", "a") as file:
         del file["embedding"]
-    with pytest.raises(WeightsError, match="no file beside it has the dataset `embedding`"):
+    with pytest.raises(WeightsError, match="no HDF5 file beside it has the dataset `embedding`"):
         layouts.read(tmp_path)
 
 
@@ -646,11 +646,11 @@ CANNOT = {
     "its characters are Unicode, not bytes": replace(
         PLAIN, words=WordsConfig(chars=replace(CHARS, kind="unicode", rows=20))
     ),
-    "its words have no greatest length": replace(PLAIN, words=WordsConfig(chars=replace(CHARS, max_characters=None))),
+    "its words have no maximum length": replace(PLAIN, words=WordsConfig(chars=replace(CHARS, max_characters=None))),
     "it joins characters and a word table": replace(PLAIN, words=WordsConfig(chars=CHARS, table=TABLE)),
-    "its highways come after the projection": replace(PLAIN, words=WordsConfig(chars=CHARS, highways=1)),
-    "its word vectors were given": replace(PLAIN, words=WordsConfig(table=replace(TABLE, given=True), project=False)),
-    "its words are looked up in lower case": replace(
+    "its highway layers follow the projection": replace(PLAIN, words=WordsConfig(chars=CHARS, highways=1)),
+    "it uses given word vectors": replace(PLAIN, words=WordsConfig(table=replace(TABLE, given=True), project=False)),
+    "it looks words up in lower case": replace(
         PLAIN, words=WordsConfig(table=replace(TABLE, lower=True), project=False)
     ),
     "its word table is projected": replace(PLAIN, words=WordsConfig(table=TABLE)),
@@ -662,7 +662,7 @@ def test_what_the_layout_cannot_hold_is_refused(tmp_path, reason):
     bundle = Bundle(config=CANNOT[reason], weights={}, layout="made here")
     with pytest.raises(CannotConvert) as caught:
         bilmtf.write(bundle, tmp_path / "new")
-    assert f"cannot hold this model: {reason}. Keep it in bilmo's own folder." in str(caught.value)
+    assert f"cannot hold this model: {reason}. Keep bilmo's own folder." in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -139,7 +139,7 @@ def test_another_architecture_file_is_used_and_named(tmp_path):
 def test_without_an_architecture_file_the_weights_tell_its_sizes(tmp_path, parts):
     made = write_manylangs(tmp_path, architecture_name=None, **PARTS[parts])
     (note,) = layouts.read(tmp_path).notes
-    assert note.startswith("cnn_small.json is not in the folder; sizes are taken from the weights")
+    assert note.startswith("cnn_small.json is not in the folder; sizes come from the weights")
     assert_arithmetic(tmp_path, made)
 
 
@@ -246,7 +246,7 @@ def test_tokens_with_spaces_inside_are_kept(tmp_path):
 def test_entries_of_several_characters_are_never_looked_up(tmp_path):
     write_manylangs(tmp_path, char_dic=[*CHAR_DIC, "<num>", "Q"])
     bundle = layouts.read(tmp_path)
-    assert bundle.notes == ["char.dic: not single characters, never looked up: <num>"]
+    assert bundle.notes == ["char.dic: ignored, because they are not single characters: <num>"]
     assert bundle.chars.ids("Q")[1] == len(CHAR_DIC) + 1
 
 
@@ -255,7 +255,7 @@ def test_a_word_that_looks_like_one_of_our_marks_does_not_become_one(tmp_path, m
     made = write_manylangs(tmp_path, word_dic=[*WORD_DIC, mark], chars=False)
     bundle = layouts.read(tmp_path)
     assert (bundle.vocab.begin, bundle.vocab.end, bundle.vocab.unknown) == (1, 2, 0)
-    assert bundle.notes == [f"word.dic: a mark in bilmo, never looked up: {mark}"]
+    assert bundle.notes == [f"word.dic: ignored, because they are marks in bilmo: {mark}"]
     assert_arithmetic(tmp_path, made)
 
 
@@ -453,6 +453,6 @@ def test_cuts_and_flips_of_the_small_files_are_read_or_refused(tmp_path, name):
 def test_a_folder_with_one_of_the_pickles_is_no_model(tmp_path):
     write_manylangs(tmp_path)
     (tmp_path / "encoder.pkl").unlink()
-    with pytest.raises(BilmoError, match=r"is no model; it holds char\.dic, cnn_small\.json, config\.json"):
+    with pytest.raises(BilmoError, match=r"is not a model; it holds char\.dic, cnn_small\.json, config\.json"):
         layouts.read(tmp_path)
     assert json.loads((tmp_path / "config.json").read_text())["seed"] == 1

@@ -73,9 +73,9 @@ def test_what_is_no_model_is_told_what_one_is(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "empty").mkdir()
     for path, says in (
-        (tmp_path, "is no model; it holds a, b.txt, empty."),
-        (tmp_path / "empty", "is no model; it holds nothing."),
-        (tmp_path / "b.txt", "is no model."),
+        (tmp_path, "is not a model; it holds a, b.txt, empty."),
+        (tmp_path / "empty", "is not a model; it holds nothing."),
+        (tmp_path / "b.txt", "is not a model."),
     ):
         with pytest.raises(NotAModel) as caught:
             layouts.read(path)
@@ -129,7 +129,7 @@ def test_nothing_is_left_of_a_model_that_could_not_be_written(tmp_path, monkeypa
     def broken(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bilmo.formats.bilmtf.old_weights", broken)
+    monkeypatch.setattr("bilmo.formats.bilmtf.old_arrays", broken)
     with pytest.raises(BilmoError, match=r"new: cannot be written \(No space left on device\)"):
         write_allennlp(bundle, tmp_path / "new")
     assert [entry.name for entry in tmp_path.iterdir()] == ["old"]

@@ -55,12 +55,12 @@ def test_backward_is_forward_reversed_within_each_rows_own_length(config, text):
 @given(configs(), texts())
 def test_every_place_points_at_the_key_of_its_word(config, text):
     indexer = indexer_of(config)
-    keys, (forward, _, lengths) = indexer.places(text)
+    keys, places = indexer.places(text)
     assert len(set(keys)) == len(keys)
-    for row, length, sentence in zip(forward, lengths, text, strict=True):
+    for row, length, sentence in zip(places.forward, places.lengths, text, strict=True):
         found = [keys[place] for place in row[:length]]
         assert found == [indexer.key(word) for word in ("<S>", *sentence, "</S>")]
-    used = {int(place) for row, length in zip(forward, lengths, strict=True) for place in row[:length]}
+    used = {int(place) for row, length in zip(places.forward, places.lengths, strict=True) for place in row[:length]}
     assert used == set(range(len(keys)))
 
 

@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode
 import bilmo.net.words
 from bilmo.ids.batch import Indexer, Words
 from bilmo.ids.chars import ByteChars
-from bilmo.net.bilm import SETTLING, BiLM, Rows, settle
+from bilmo.net.bilm import SETTLING, BiLM, settle
 from bilmo.net.config import BiLMConfig, CellConfig, CharsConfig, TableConfig, WordsConfig
 from bilmo.net.state import State
 
@@ -55,6 +55,11 @@ def random_state(bilm, rows, seed):
     )
 
 
+def padded(bilm, batch, state):
+    layers, after = bilm(batch, state)
+    return layers.padded(), after
+
+
 def row_of(state, row):
     return {
         direction: [tuple(s[row].detach().double().numpy() for s in layer) for layer in stack]
@@ -87,7 +92,7 @@ def assert_same_state(found, expected, close):
 def assert_equals_the_reference(bilm, text, state, *, close, more_padding=0):
     config, weights = bilm.config, arrays(bilm)
     with torch.no_grad():
-        layers, after = bilm(indexer_of(config).batch(text), state)
+        layers, after = padded(bilm, indexer_of(config).batch(text), state)
     steps = max(map(len, text)) + 2
     assert layers.values.shape == (config.layers + 1, len(text), steps, config.vector_width)
     for row, sentence in enumerate(text):
@@ -143,9 +148,9 @@ def test_a_sentence_has_the_same_vectors_alone_in_any_batch_and_in_any_order(con
     text = [*text[:place], sentence, *text[place:]]
     order = data.draw(st.permutations(range(len(text))))
     with torch.no_grad():
-        alone, after_alone = bilm(indexer.batch([sentence]), bilm.zero_state(1))
-        batch, after_batch = bilm(indexer.batch(text), bilm.zero_state(len(text)))
-        shuffled, _ = bilm(indexer.batch([text[k] for k in order]), bilm.zero_state(len(text)))
+        alone, after_alone = padded(bilm, indexer.batch([sentence]), bilm.zero_state(1))
+        batch, after_batch = padded(bilm, indexer.batch(text), bilm.zero_state(len(text)))
+        shuffled, _ = padded(bilm, indexer.batch([text[k] for k in order]), bilm.zero_state(len(text)))
     length = len(sentence) + 2
     torch.testing.assert_close(batch.values[:, place, :length], alone.values[:, 0], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(shuffled.values, batch.values[:, order], atol=1e-5, rtol=1e-5)
@@ -165,8 +170,8 @@ def test_what_stands_in_the_padding_of_a_batch_does_not_matter(config, text, see
         backward=np.where(padding, random.integers(number, size=padding.shape), batch.backward),
     )
     with torch.no_grad():
-        layers, _ = bilm(batch, bilm.zero_state(len(text)))
-        layers_of_other, _ = bilm(other, bilm.zero_state(len(text)))
+        layers, _ = padded(bilm, batch, bilm.zero_state(len(text)))
+        layers_of_other, _ = padded(bilm, other, bilm.zero_state(len(text)))
     assert torch.equal(layers.values, layers_of_other.values)
 
 
@@ -175,7 +180,7 @@ def test_what_stands_in_the_padding_of_a_batch_does_not_matter(config, text, see
 def test_inside_is_each_row_without_its_own_boundaries(config, text, seed):
     bilm = random_bilm(config, seed)
     with torch.no_grad():
-        layers, _ = bilm(indexer_of(config).batch(text), bilm.zero_state(len(text)))
+        layers, _ = padded(bilm, indexer_of(config).batch(text), bilm.zero_state(len(text)))
     inside = layers.inside()
     assert inside.values.shape[2] == max(map(len, text))
     for row, sentence in enumerate(text):
@@ -191,7 +196,7 @@ def test_layer_0_is_the_word_once_for_each_direction_and_knows_no_context(config
     bilm, batch = random_bilm(config, seed), indexer_of(config).batch(text)
     with torch.no_grad():
         words = bilm.words(batch.words)
-        layers, _ = bilm(batch, random_state(bilm, len(text), seed))
+        layers, _ = padded(bilm, batch, random_state(bilm, len(text), seed))
     expected = torch.cat([words[batch.forward]] * len(config.directions), dim=-1) * layers.mask.unsqueeze(-1)
     assert torch.equal(layers.values[0], expected)
 
@@ -253,8 +258,8 @@ def test_a_cell_without_projection_has_the_parameters_of_the_textbook(kind, gate
     )
     bilm = BiLM(config)
     for direction in ("forward", "backward"):
-        assert len(bilm.cells(direction)) == 3
-        for cell in bilm.cells(direction):
+        assert len(bilm.stacks[direction]) == 3
+        for cell in bilm.stacks[direction]:
             assert sum(p.numel() for p in cell.parameters()) == gates * (m * m + m * m + m)
 
 
@@ -280,14 +285,14 @@ def small():
 def small_layers(small):
     bilm, indexer = small
     with torch.no_grad():
-        return bilm(indexer.batch(TEXT), bilm.zero_state(len(TEXT)))[0].values
+        return padded(bilm, indexer.batch(TEXT), bilm.zero_state(len(TEXT)))[0].values
 
 
 def test_the_published_small_shape_gives_a_sentence_the_same_vectors_alone_and_in_a_batch(small, small_layers):
     bilm, indexer = small
     for row, sentence in enumerate(TEXT):
         with torch.no_grad():
-            alone, _ = bilm(indexer.batch([sentence]), bilm.zero_state(1))
+            alone, _ = padded(bilm, indexer.batch([sentence]), bilm.zero_state(1))
         for one, all_rows in zip(alone.values, small_layers, strict=True):
             difference = (all_rows[row, : len(sentence) + 2] - one[0]).abs().max()
             assert difference <= 1e-5 * one.abs().max()
@@ -307,7 +312,7 @@ def test_the_published_small_shape_equals_the_reference(small, small_layers):
 @given(configs(), texts(), seeds())
 def test_every_parameter_learns_but_given_vectors_that_are_not_tuned(config, text, seed):
     bilm = random_bilm(config, seed)
-    layers, after = bilm(indexer_of(config).batch(text), bilm.zero_state(len(text)))
+    layers, after = padded(bilm, indexer_of(config).batch(text), bilm.zero_state(len(text)))
     total = layers.values.sum() + sum(s.sum() for s in after.named().values())
     total.backward()
     table = config.words.table
@@ -357,40 +362,3 @@ def test_fresh_weights_are_drawn_as_the_old_systems_drew_them():
         for part in (cell.input, cell.recur):
             assert 0.99 * bound < part.abs().max() <= bound
         assert not cell.bias.any()
-
-
-def test_dropout_acts_on_what_a_layer_reads_and_its_skip_connection_sees_what_is_left(monkeypatch):
-    torch.manual_seed(0)
-    bilm = BiLM(
-        BiLMConfig(words=WordsConfig(table=TableConfig(rows=4, width=6)), cell=CellConfig(cells=12), width=6, layers=2)
-    )
-    rows, x = Rows(np.array([3, 2])), torch.randn(5, 6)
-    state = bilm.zero_state(2).stacks["forward"]
-    plain, _ = bilm.stack("forward", x, rows, state)
-    bilm.dropout = 0.5
-    assert all(
-        torch.equal(a, b) for a, b in zip(plain, bilm.train(False).stack("forward", x, rows, state)[0], strict=True)
-    )
-
-    masks = [torch.tensor([1.0, 0, 1, 0, 1, 1]), torch.tensor([0.0, 1, 1, 0, 1, 0])]
-    calls = iter(masks)
-    monkeypatch.setattr(bilm, "drop", lambda value, random: value * next(calls))
-    outputs, _ = bilm.train().stack("forward", x, rows, state)
-    first, _ = bilm.cells("forward")[0](x * masks[0], rows.steps, state[0])
-    second, _ = bilm.cells("forward")[1](first * masks[1], rows.steps, state[1])
-    assert torch.allclose(outputs[1], first)
-    assert torch.allclose(outputs[2], second + first * masks[1])
-
-
-def test_dropout_keeps_the_expected_value_and_draws_from_its_own_generator():
-    config = BiLMConfig(
-        words=WordsConfig(table=TableConfig(rows=4, width=6)), cell=CellConfig(cells=12), width=6, layers=1
-    )
-    bilm = BiLM(config)
-    bilm.dropout = 0.3
-    x = torch.ones(20_000)
-    first, again = (bilm.drop(x, torch.Generator().manual_seed(5)) for _ in range(2))
-    assert torch.equal(first, again)
-    assert first.unique().tolist() == pytest.approx([0, 1 / 0.7])
-    assert first.mean().item() == pytest.approx(1, abs=0.02)
-    assert bilm.eval().drop(x) is x

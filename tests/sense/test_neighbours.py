@@ -9,7 +9,7 @@ from bilmo.embed.embedder import Embedder
 from bilmo.ids.vocab import Vocab
 from bilmo.net.config import CellConfig, TableConfig, WordsConfig
 from bilmo.sense.neighbours import nearest
-from bilmo.sense.uses import READ, WordVectors, alone, in_text, of_vocabulary, whitened
+from bilmo.sense.uses import LAYER_0_SHARE, WordVectors, context_free, in_text, of_vocabulary, whitened
 from bilmo.store.bundle import Bundle
 
 WORDS = ["<S>", "</S>", "<UNK>", "a", "b", "c", "d"]
@@ -56,7 +56,7 @@ def test_a_common_part_hides_nothing():
 
 
 def test_a_word_alone_is_its_layer_0(elmo):
-    found = alone(elmo, ["a", "c"])
+    found = context_free(elmo, ["a", "c"])
     table = elmo.bundle.weights["words.table.weight"].numpy()
     assert np.allclose(found.values, table[[3, 5]], atol=1e-6)
 
@@ -68,14 +68,17 @@ def test_a_known_word_is_how_it_is_read_and_how_it_is_predicted(elmo):
     found = of_vocabulary(predicting, 6, "d")
     assert found.words == ["a", "b", "c", "d"]
     centred = rows[3:] - rows[3:].mean(dim=0)
-    halves = [READ * whitened(alone(elmo, found.words).values), centred / centred.norm(dim=1, keepdim=True)]
+    halves = [
+        LAYER_0_SHARE * whitened(context_free(elmo, found.words).values),
+        centred / centred.norm(dim=1, keepdim=True),
+    ]
     assert np.allclose(found.values, np.concatenate(halves, axis=1), atol=1e-6)
 
 
 def test_without_a_softmax_or_its_row_a_word_is_how_it_is_read(elmo):
     found = of_vocabulary(elmo, 5, "a")
     assert found.words == ["a", "b"]
-    assert np.allclose(found.values, whitened(alone(elmo, ["a", "b"]).values))
+    assert np.allclose(found.values, whitened(context_free(elmo, ["a", "b"]).values))
     weights = elmo.bundle.weights | {"softmax.weight": torch.randn(7, 6), "softmax.bias": torch.zeros(7)}
     other = of_vocabulary(Embedder(replace(elmo.bundle, weights=weights)), 5, "never seen")
     assert other.words == ["a", "b", "never seen"] and other.values.shape == (3, 6)

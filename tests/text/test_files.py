@@ -114,7 +114,7 @@ def test_every_cut_of_a_packed_file_is_noticed(path, kind):
     for length in range(8, len(good)):
         path.write_bytes(good[:length])
         with pytest.raises(
-            DamagedFile, match=r"unpacking broke off after line .* truncated or damaged; fetch it again"
+            DamagedFile, match=r"decompression failed after line .* truncated or damaged; download it again"
         ):
             list(lines(path))
 
@@ -135,7 +135,7 @@ def test_flips_of_a_packed_file_are_read_or_refused(path, kind):
 def test_a_file_that_is_not_there_and_a_folder(tmp_path):
     with pytest.raises(TextError, match=r"nowhere: there is no such file"):
         list(lines(tmp_path / "nowhere"))
-    with pytest.raises(TextError, match="this is a folder; name a file in it"):
+    with pytest.raises(TextError, match="is a folder; name a file in it"):
         list(lines(tmp_path))
     (tmp_path / "file").write_text("")
     with pytest.raises(TextError, match="cannot be read"):

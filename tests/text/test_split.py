@@ -73,5 +73,5 @@ def test_a_text_tells_how_it_wants_to_be_split(lines, how):
 
 
 def test_an_unknown_way_to_split_is_refused_with_those_that_are_known():
-    with pytest.raises(TextError, match="'klingon'; known are auto, spaces, en, west, zh"):
+    with pytest.raises(TextError, match="'klingon'; accepted: auto, spaces, en, west, zh"):
         splitter("klingon")

@@ -184,7 +184,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
     process.send_signal(signal.SIGINT)
     _, said = process.communicate()
     assert process.returncode == 130
-    assert "model: the same command goes on from the last checkpoint" in said and "Traceback" not in said
+    assert "model: the same command resumes from the last checkpoint" in said and "Traceback" not in said
 
 
 def test_ctrl_c_before_anything_was_saved_says_so(tmp_path):
@@ -196,7 +196,7 @@ def test_ctrl_c_before_anything_was_saved_says_so(tmp_path):
     process.send_signal(signal.SIGINT)
     _, said = process.communicate()
     assert process.returncode == 130
-    assert "model: the same command begins training anew; the text is read already" in said
+    assert "model: the same command starts training again, without reading the text again" in said
 
 
 @pytest.mark.parametrize(

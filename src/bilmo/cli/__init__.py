@@ -1,1 +1,1 @@
-"""The command line: one file a command; the only room that prints."""
+"""The command line: one file per command, shared options in options.py, all printing in show/."""

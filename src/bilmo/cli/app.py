@@ -1,4 +1,4 @@
-"""The program `bilmo`: its commands, and how a mistake is shown.
+"""The program `bilmo`: its commands, and how errors are shown.
 
 Knows: typer. Blind to: torch, until a command runs.
 """
@@ -26,12 +26,13 @@ from bilmo.cli import (
     similar,
     train,
 )
+from bilmo.cli.show.examples import epilog
 from bilmo.errors import BilmoError
 
 INTERRUPTED = 130
-"""What typer makes of Ctrl-C."""
+"""The exit code that typer gives after Ctrl-C."""
 SPINS = "2000"
-"""How often a waiting thread looks before it sleeps."""
+"""How often a waiting thread of OpenMP checks for work before it sleeps."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -40,19 +41,23 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(models.models)
-app.command()(info.info)
-app.command()(convert.convert)
-app.command()(embed.embed)
-app.command()(cache.cache)
-app.command()(train.train)
-app.command()(finetune.finetune)
-app.command()(evaluate.evaluate)
-app.command()(similar.similar)
-app.add_typer(fit.app, name="fit")
-app.command()(predict.predict)
-app.command()(score.score)
-app.add_typer(compare.app, name="compare")
+COMMANDS = (
+    models.models,
+    info.info,
+    convert.convert,
+    embed.embed,
+    cache.cache,
+    similar.similar,
+    train.train,
+    finetune.finetune,
+    evaluate.evaluate,
+)
+for command in COMMANDS:
+    app.command(epilog=epilog(command.__name__))(command)
+app.add_typer(fit.app, name="fit", epilog=epilog("fit"))
+app.command(epilog=epilog("predict"))(predict.predict)
+app.command(epilog=epilog("score"))(score.score)
+app.add_typer(compare.app, name="compare", epilog=epilog("compare"))
 
 
 def _version(wanted: bool) -> None:
@@ -65,28 +70,31 @@ def _version(wanted: bool) -> None:
 def bilmo(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
 ) -> None:
-    """Contextual word vectors (ELMo): look into models, convert them, embed text, train on your own.
+    """Contextual word vectors (ELMo): embed text, train on your own text, use every old ELMo model.
 
-    A MODEL is the name of one that comes with bilmo (`bilmo models`), or a folder, a zip, or a weights file: bilmo's
-    own, bilm-tf's and AllenNLP's `options.json` with HDF5, a TensorFlow checkpoint, or an ELMoForManyLangs folder.
-    The layout is found by looking.
+    A MODEL is the name of an installed model (see `bilmo models`), or the path of a folder, a zip or a weights file.
+    bilmo reads its own folders, bilm-tf's and AllenNLP's `options.json` with HDF5 weights, TensorFlow checkpoints and
+    ELMoForManyLangs folders. The layout is detected automatically.
+
+    `bilmo COMMAND --help` explains a command and ends with examples.
     """
 
 
 def main() -> None:
-    """Run a command; a user's mistake is one line on standard error and exit code 1, never a traceback."""
-    # Threads that wait would spin on cores that other programs could use, and are slowed down by them in turn; but to
-    # wake one costs more than a small operator takes, so they wait for microseconds before they sleep. Both must be set
-    # before torch is imported.
+    """Run a command. A user's mistake becomes one message on standard error and exit code 1, without a traceback."""
+    # Waiting threads should not keep cores busy that other programs could use. But waking a thread takes longer than a
+    # small operator, so threads spin for some microseconds before they sleep. torch reads both when it is imported.
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
+    for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):  # net/kernels/packed.py says why
+        os.environ.setdefault(name, "32")
     try:
         app()
     except (BilmoError, OSError) as error:
         print(f"bilmo: {error}", file=sys.stderr)
         sys.exit(1)
-    except SystemExit as stop:  # typer ends every run so; where the reader of our output went away, quietly with 1
+    except SystemExit as stop:  # how typer ends every run; also with code 1 if the reader of our output has gone away
         if stop.code == INTERRUPTED:
-            print("bilmo: interrupted; nothing half-written was left behind", file=sys.stderr)
+            print("bilmo: interrupted; no incomplete output was left behind", file=sys.stderr)
         raise

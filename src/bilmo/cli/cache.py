@@ -1,45 +1,40 @@
-"""`bilmo cache`: vectors of known words, computed beforehand."""
+"""`bilmo cache`: word vectors, computed once for a list of words."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from bilmo.cli.options import TEXT_FILES, Model, Multiply, Precision
 from bilmo.errors import TextError
 
-
-class Precision(StrEnum):
-    """How exactly a model multiplies."""
-
-    float32 = "float32"
-    int8 = "int8"
-
-
-AT_ONCE = 1024
+BATCH_WORDS = 1024
 """Words computed at a time."""
 
 
 def cache(
-    model: Path = typer.Argument(help="A model of any layout."),
-    texts: list[Path] = typer.Argument(
-        metavar="WORDS...",
-        help="Files or folders of words, one a line or between spaces; plain, .gz, .xz, .zst or .zip; - for input.",
-    ),
-    output: Path = typer.Option(..., "-o", "--output", help="The file to write (.safetensors)."),
-    precision: Precision = typer.Option(
-        Precision.float32, help="float32 or int8: what the model will be loaded with later."
-    ),
+    model: Model,
+    texts: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="WORDS...",
+            help=f"Files or folders of words, separated by spaces or line ends: {TEXT_FILES}.",
+        ),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="File to write (.safetensors).")],
+    precision: Multiply = Precision.float32,
 ) -> None:
-    """Compute the vectors of a vocabulary once, for `bilmo embed --cache` and `bilmo.load(..., cache=...)`.
+    """Compute the context-free vectors of a list of words once, to speed up later runs with the same model.
 
-    Words that are not in the file still get their vectors, from the model itself. The file belongs to this model.
+    Use the file with `bilmo embed --cache FILE` or `bilmo.load(..., cache=FILE)`, and with the same `--precision`.
+    Words that are not in the file are computed as usual, so the file never changes a result.
     """
     import numpy as np
 
     from bilmo.cli.show import tables as show
-    from bilmo.embed import word_cache_file as known
+    from bilmo.embed import word_cache_file
     from bilmo.embed.load import load
     from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END
     from bilmo.text.files import all_lines
@@ -49,8 +44,8 @@ def cache(
         raise TextError(f"{', '.join(map(str, texts))}: no words; every line is blank")
     words = list(dict.fromkeys((SENTENCE_BEGIN, SENTENCE_END, *words)))
     elmo = load(model, precision=precision.value)
-    groups = [words[at : at + AT_ONCE] for at in range(0, len(words), AT_ONCE)]
-    with show.progress("thousand words", len(groups)) as counted:
-        vectors = np.concatenate([elmo.word_vectors(group) for group in counted(groups)])
-    known.write(output, words, vectors, elmo.bundle, precision.value)
+    batches = [words[at : at + BATCH_WORDS] for at in range(0, len(words), BATCH_WORDS)]
+    with show.progress("batches of words", len(batches)) as counted:
+        vectors = np.concatenate([elmo.word_vectors(batch) for batch in counted(batches)])
+    word_cache_file.write(output, words, vectors, elmo.bundle, precision.value)
     print(f"{output}: {len(words):,} words")

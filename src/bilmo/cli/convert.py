@@ -1,45 +1,46 @@
-"""`bilmo convert`: any readable layout to one that bilmo writes."""
+"""`bilmo convert`: a model of any readable layout to a layout that bilmo writes."""
 
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from bilmo.cli.embed import DType
-
-
-class To(StrEnum):
-    """Layouts that can be written."""
-
-    bilmo = "bilmo"
-    allennlp = "allennlp"
+from bilmo.cli.options import DType, Layout, Model
 
 
 def convert(
-    old: Path = typer.Argument(help="A model of any layout."),
-    new: Path = typer.Argument(help="The folder to make; it must not exist yet."),
-    to: To = typer.Option(
-        To.bilmo, help="`bilmo`: our folder. `allennlp`: options.json and HDF5, for AllenNLP and bilm-tf."
-    ),
-    dtype: DType = typer.Option(DType.float32, help="`float16`: half the size, three digits a weight; for `bilmo`."),
+    old: Model,
+    new: Annotated[Path, typer.Argument(help="Folder to create; it must not exist yet.")],
+    to: Annotated[
+        Layout,
+        typer.Option(
+            help="`bilmo`: a bilmo model folder. `allennlp`: options.json and weights.hdf5 for AllenNLP and bilm-tf."
+        ),
+    ] = Layout.bilmo,
+    dtype: Annotated[
+        DType, typer.Option(help="`float16` halves the size and keeps about three digits; only with `--to bilmo`.")
+    ] = DType.float32,
 ) -> None:
-    """Rewrite a model in another layout.
+    """Convert a model to another layout.
 
-    Weights keep every bit, unless float16 is asked for. To `bilmo`, the settled start of sentences is computed and
-    stored with the model. What options.json and HDF5 cannot hold is refused, or named as dropped (softmax, settled
-    start).
+    Weights keep every bit, unless you ask for float16. With `--to bilmo`, the settled start state of sentences is
+    computed and stored. With `--to allennlp`, a softmax and a settled start state are dropped, with a note; a model
+    that the layout cannot hold is refused.
     """
     from bilmo.cli.show import tables as show
     from bilmo.embed.embedder import settled
     from bilmo.formats import open as layouts
 
-    bundle = layouts.read(old)
-    if to is To.bilmo:
-        bundle = settled(bundle)
-    dropped = layouts.write(bundle, new, to.value, dtype.value)
+    with show.working("reading the model"):
+        bundle = layouts.read(old)
+    if to is Layout.bilmo:
+        with show.working("computing the settled start state"):
+            bundle = settled(bundle)
+    with show.working("writing the new model"):
+        dropped = layouts.write(bundle, new, to.value, dtype.value)
     show.notes(bundle.notes)
     for what in dropped:
         print(f"dropped: {what}; this layout has no place for it", file=sys.stderr)

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bilmo.cli.cache import Precision
+from bilmo.cli.options import (
+    TEXT_FILES,
+    DType,
+    Model,
+    Multiply,
+    Pool,
+    Precision,
+    SentenceStart,
+    Split,
+    Start,
+    Threads,
+    WordCache,
+)
 from bilmo.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,77 +29,64 @@ if TYPE_CHECKING:
     from bilmo.net.mix import How
 
 
-class Start(StrEnum):
-    """What every sentence starts from."""
-
-    settled = "settled"
-    zero = "zero"
-    carry = "carry"
-
-
-class Pool(StrEnum):
-    """What becomes of the vectors of a sentence."""
-
-    none = "none"
-    mean = "mean"
-    max = "max"
-
-
-class DType(StrEnum):
-    """How exact a number is kept."""
-
-    float32 = "float32"
-    float16 = "float16"
-
-
 def embed(
-    model: Path = typer.Argument(help="A model of any layout."),
-    inputs: list[str] = typer.Argument(
-        help="Files and folders, plain, .gz, .xz, .zst or .zip, a sentence a line; - for standard input; "
-        "or the text itself, in quotes."
-    ),
-    output: Path | None = typer.Option(
-        None,
-        "-o",
-        "--output",
-        help="The file to write: .h5 as AllenNLP's, .parquet, .npy, .npz or .jsonl (.gz, .xz, .zst). "
-        "Without it vectors are shown, or written as JSON lines to a pipe.",
-    ),
-    mix: str | None = typer.Option(
-        None,
-        help="`all` layers, their `mean`, the `top` one, layers 1 and up side by side (`concat`), "
-        "or the mean of some by number, as in `0,1`. [default: all for .h5, mean elsewhere]",
-    ),
-    pool: Pool = typer.Option(
-        Pool.none, help="One vector a sentence: the `mean` or the `max` of its tokens; `none`: one a token."
-    ),
-    dtype: DType = typer.Option(DType.float32, help="`float16` takes half the room and is right to three digits."),
-    split: str = typer.Option(
-        "auto", help="How text becomes tokens: auto (looks), spaces (it is split already), en, west, zh."
-    ),
-    start: Start = typer.Option(
-        Start.settled,
-        help="`settled`: every sentence starts from the same state, so it always has the same vectors. "
-        "`zero`: from nothing. `carry`: where the sentence before ended.",
-    ),
-    field: str | None = typer.Option(
-        None, help="Inputs are JSON lines; embed this field: a text, or a list of tokens."
-    ),
-    compress: bool = typer.Option(
-        False, "--compress", help="Pack .h5 and .npz; smaller, but slower to write and read."
-    ),
-    precision: Precision = typer.Option(
-        Precision.float32, help="`int8` multiplies in eight bits: faster, its vectors close to those of `float32`."
-    ),
-    cache: Path | None = typer.Option(None, help="Vectors of known words, computed beforehand by `bilmo cache`."),
-    threads: int | None = typer.Option(None, min=1, help="Processor cores to use."),
-    batch_tokens: int | None = typer.Option(None, min=1, help="Tokens computed at once; changes no vector."),
+    model: Model,
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            help=f"Files or folders with one sentence per line: {TEXT_FILES}. Or the text itself, in quotes."
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="File to write; its ending gives the format: .h5 (AllenNLP's layout), .parquet, .npy, .npz, or .jsonl "
+            "(also .gz, .xz, .zst). Without it, vectors are shown on a terminal, or written as JSON lines to a pipe.",
+        ),
+    ] = None,
+    mix: Annotated[
+        str | None,
+        typer.Option(
+            help="Layers to keep. `all`: all of them. `mean`: their mean. `top`: the last one. `concat`: layers 1 and "
+            "up side by side. `0,1`: the mean of these layers.",
+            show_default="all for .h5, else mean",
+        ),
+    ] = None,
+    pool: Annotated[
+        Pool,
+        typer.Option(
+            help="`none`: one vector per token. `mean`, `max`: one vector per sentence, pooled over its tokens."
+        ),
+    ] = Pool.none,
+    dtype: Annotated[
+        DType, typer.Option(help="Number format of the vectors. `float16` takes half the space, with three digits.")
+    ] = DType.float32,
+    split: Split = "auto",
+    start: SentenceStart = Start.settled,
+    field: Annotated[
+        str | None,
+        typer.Option(help="Read the inputs as JSON lines, and embed this field: a text or a list of tokens."),
+    ] = None,
+    compress: Annotated[
+        bool, typer.Option("--compress", help="Compress .h5 and .npz files; slower to write and to read.")
+    ] = False,
+    precision: Multiply = Precision.float32,
+    cache: WordCache = None,
+    threads: Threads = None,
+    batch_tokens: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Number of tokens computed at once; does not change the vectors.", show_default="automatic"
+        ),
+    ] = None,
 ) -> None:
-    """Embed text: a vector for every token, or for every sentence.
+    """Embed text: one vector per token, or one per sentence.
 
-    A line is a sentence, and blank lines count. A line of several sentences has each embedded by itself, their tokens
-    one after the other. A run that was stopped goes on when the same command is given again, except from standard
-    input, which cannot be read twice.
+    One line is one entry of the output, also a blank one. If a line holds several sentences, each is embedded on its
+    own, and their tokens follow each other. The same command resumes an interrupted run, except from standard input,
+    which cannot be read twice.
     """
     from bilmo.embed.inputs import Inputs
     from bilmo.embed.output import write as embeddings
@@ -123,7 +121,7 @@ def embed(
 
 
 def _named(cache: Path | None) -> str:
-    """A cache as a run remembers it: by what it holds."""
+    """The identity of a word cache, by its content: a run is resumed only with the same one."""
     from bilmo.store.model_folder import sha256_of
 
     return "none" if cache is None else sha256_of(cache)
@@ -134,7 +132,7 @@ def _is_terminal() -> bool:
 
 
 def _detected(given: Inputs) -> str:
-    """How the text wants to be split; lists of tokens are split already."""
+    """How to split the text; lists of tokens are already split."""
     from bilmo.text.split import detect
 
     texts = [item for item in given.sample if isinstance(item, str)]
@@ -149,5 +147,5 @@ def _how(mix: str) -> How | All:
         return tuple(int(number) for number in mix.split(","))
     except ValueError:
         raise ConfigError(
-            f"--mix is {mix!r}; known are all, mean, top, concat, or numbers of layers as in 0,1"
+            f"--mix is {mix!r}; accepted: all, mean, top, concat, or numbers of layers as in 0,1"
         ) from None

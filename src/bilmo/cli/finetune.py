@@ -1,43 +1,49 @@
-"""`bilmo finetune`: a trained model goes on with other text."""
+"""`bilmo finetune`: continue to train a model on other text."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
+from bilmo.cli.options import Device, Epochs, Minutes, Model, Rate, RecipeLang, RunFolder, SaveEvery, Seed, Texts
 from bilmo.errors import OutputError
 
 
 def finetune(
-    model: Path = typer.Argument(help="Any model that bilmo reads; one without a softmax gets a new one."),
-    texts: list[Path] = typer.Argument(help="Files or folders of text; plain, .gz, .xz, .zst or .zip; - for input."),
-    output: Path = typer.Option(..., "-o", "--output", help="The model folder to make, or to go on with."),
-    recipe: str = typer.Option("finetune", help="finetune, or a TOML file of your own; [network] is not used."),
-    add_words: int = typer.Option(0, min=0, help="New words of the text that the model learns to predict."),
-    lang: str | None = typer.Option(None, help="How text is split: auto, spaces (it is split already), en, west, zh."),
-    minutes: float | None = typer.Option(None, help="Train for so long."),
-    epochs: float | None = typer.Option(None, help="Train for so many passes over the text."),
-    rate: float | None = typer.Option(None, help="The highest learning rate."),
-    seed: int | None = typer.Option(None, help="The same seed gives the same model."),
-    save_every: int | None = typer.Option(None, help="Steps between two checkpoints."),
-    device: str | None = typer.Option(None, help="auto (a CUDA GPU where there is one), cpu, cuda, cuda:1, mps."),
+    model: Model,
+    texts: Texts,
+    output: RunFolder,
+    recipe: Annotated[
+        str, typer.Option(help="`finetune`, or your own TOML file; its [network] part is ignored.")
+    ] = "finetune",
+    add_words: Annotated[
+        int, typer.Option(min=0, help="Number of new words from the text that the model learns to predict.")
+    ] = 0,
+    lang: RecipeLang = None,
+    minutes: Minutes = None,
+    epochs: Epochs = None,
+    rate: Rate = None,
+    seed: Seed = None,
+    save_every: SaveEvery = None,
+    device: Device = None,
 ) -> None:
-    """Make a model fit your own text better.
+    """Fine-tune a model on your own text.
 
-    Held-out text of yours is judged before and while it trains; what is kept is the best, which may be the model
-    as it came. A model without a softmax (old HDF5 files, ELMoForManyLangs) first gets one, trained alone, then
-    everything is trained together. The same command again goes on where the run stopped.
+    Part of the text is held out. The model is evaluated on it before and during training, and the best version is kept,
+    which may be the original one. A model without a softmax (old HDF5 files, ELMoForManyLangs) first gets a new one,
+    which is trained alone; then everything is trained together. The same command resumes an interrupted run.
     """
     from bilmo.cli.show import tables as show
+    from bilmo.cli.show import training
     from bilmo.formats import open as layouts
     from bilmo.train import recipe as recipes
     from bilmo.train import run
 
     if output.resolve() == model.resolve():
-        raise OutputError(f"{output}: is the model to go on from; give the new one a place of its own")
-    bundle = layouts.read(model)
+        raise OutputError(f"{output}: is the model to start from; choose another folder for the new one")
+    with show.working("reading the model"):
+        bundle = layouts.read(model)
     given: dict[str, Any] = {
         "lang": lang,
         "minutes": minutes,
@@ -50,4 +56,4 @@ def finetune(
     settings = recipes.read(recipe, {name: value for name, value in given.items() if value is not None})
     base = run.Base(bundle, str(model), add_words)
     events = run.train(texts, output, settings, base, reading=show.reading)
-    show.training(events, output, more_words="--add-words")
+    training.show(events, output, more_words="--add-words")

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import typer
+from bilmo.cli.options import Model
 
 
-def info(model: Path = typer.Argument(help="A model of any layout.")) -> None:
-    """Show what a model is: the layout found, its layers and sizes, parameters of each part.
+def info(model: Model) -> None:
+    """Show a model's layout, layers, sizes, and number of parameters.
 
-    Tensors in the files that were not used, and anything else that was decided while reading, come last.
+    Notes at the end list tensors in the files that were not used and values that were assumed.
     """
     from bilmo.cli.show import tables as show
     from bilmo.formats import open as layouts
     from bilmo.store.card import facts_of, parts_of
 
-    bundle = layouts.read(model)
+    with show.working("reading the model"):
+        bundle = layouts.read(model)
     parts = parts_of(bundle)
     show.pairs([("model", str(model)), *facts_of(bundle)])
     print()

@@ -1,13 +1,13 @@
-"""`bilmo models`: what comes with bilmo."""
+"""`bilmo models`: the models that are installed with bilmo."""
 
 from __future__ import annotations
 
 
 def models() -> None:
-    """List the models that are installed with bilmo: name, size, text, and perplexity on documents nobody trained on.
+    """List the models that are installed with bilmo: name, size, training text, and perplexity on held-out documents.
 
-    Wherever a command wants a MODEL, such a name will do: `bilmo embed en "He sat on the bank."`. A file or folder of
-    the same name comes first. The model's own card, README.md in its folder, tells the rest.
+    Every command accepts such a name as its MODEL. A file or folder of the same name in the current folder takes
+    precedence. The model card, README.md in the model's folder, has the details.
     """
     from bilmo import models as box
     from bilmo.cli.show import tables as show

@@ -3,54 +3,57 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from bilmo.cli.options import TEXT_FILES, Lang, Model
 from bilmo.errors import TextError, VocabError
 
 
 def similar(
-    model: Path = typer.Argument(help="A model of any layout."),
-    word: str = typer.Argument(help="The word to find neighbours of."),
-    text: list[Path] = typer.Option(
-        [],
-        "--in",
-        help="Average each word over its uses in this text; without it, by the model's own vectors of words.",
-    ),
-    number: int = typer.Option(10, "-n", "--number", min=1, help="How many neighbours."),
-    least: int = typer.Option(3, min=1, help="With --in: leave out words that are used less often."),
-    words: int = typer.Option(
-        20_000, min=4, help="Without --in: compare with so many of the vocabulary's first words."
-    ),
-    lang: str = typer.Option("auto", help="How text is split: auto, spaces (it is split already), en, west, zh."),
+    model: Model,
+    word: Annotated[str, typer.Argument(help="Word whose neighbours are shown.")],
+    text: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--in",
+            help=f"Text file or folder ({TEXT_FILES}): average each word's vectors over its uses in this text, instead "
+            "of using the model's own word vectors. May be given several times.",
+        ),
+    ] = None,
+    number: Annotated[int, typer.Option("-n", "--number", min=1, help="Number of neighbours.")] = 10,
+    least: Annotated[int, typer.Option(min=1, help="With --in: ignore words with fewer uses than this.")] = 3,
+    words: Annotated[
+        int, typer.Option(min=4, help="Without --in: number of words to compare with, the vocabulary's first ones.")
+    ] = 20_000,
+    lang: Lang = "auto",
 ) -> None:
     """Show the words nearest to a word, by cosine.
 
-    The model's own vectors of a word are what it is when it is read, which knows its spelling, and what it is when it
-    is predicted, which knows its company; a word that the model never predicts has the first alone. Averaged over its
-    uses in a text, a word has its meaning there.
+    Without `--in`, a word is represented by its context-free vector (layer 0), which reflects its spelling, and by its
+    softmax row, which reflects the contexts it occurs in. A word outside the model's vocabulary has no softmax row;
+    then only layer 0 is compared. With `--in`, a word is represented by its mean contextual vector in your text.
     """
     from bilmo.cli.show import tables as show
     from bilmo.embed.load import load
     from bilmo.sense import neighbours, uses
-    from bilmo.text.files import all_lines
-    from bilmo.text.split import splitter, told_or_detected
+    from bilmo.text.split import choose_split, splitter
 
     if not word.strip():
-        raise TextError("the word is empty; name a word to find neighbours of")
+        raise TextError("the word is empty; give a word whose neighbours are wanted")
     elmo = load(model)
     if text:
-        how, lines = told_or_detected(all_lines(text), lang)
-        split = splitter(how)
-        with show.progress("sentences") as counted:
-            sentences = counted(sentence for line in lines for sentence in split(line))
-            vectors = uses.in_text(elmo, sentences, least=least)
+        with show.lines(text) as lines:
+            how, lines = choose_split(lines, lang)
+            split = splitter(how)
+            vectors = uses.in_text(elmo, (sentence for line in lines for sentence in split(line)), least=least)
         if word not in vectors.words:
             raise TextError(f"{word!r} is used fewer than {least} times in the text, so it has no vector there")
     else:
         if elmo.bundle.vocab is None:
-            raise VocabError(f"{model}: has no vocabulary to look for neighbours in; name a text with --in")
+            raise VocabError(f"{model}: has no vocabulary to search for neighbours; give a text with --in")
         if not elmo.config.words.chars and word not in elmo.bundle.vocab:
-            raise VocabError(f"{model}: knows words by a table alone, and {word!r} is not in it")
+            raise VocabError(f"{model}: has vectors only for the words of its table, and {word!r} is not one of them")
         vectors = uses.of_vocabulary(elmo, words, word)
     show.pairs([(name, f"{cosine:.3f}") for name, cosine in neighbours.nearest(vectors, word, number)], right=True)

@@ -2,41 +2,74 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
+from bilmo.cli.options import (
+    RECIPE_DEFAULT,
+    Device,
+    Epochs,
+    Minutes,
+    Rate,
+    RecipeLang,
+    RunFolder,
+    SaveEvery,
+    Seed,
+    Texts,
+)
+
+
+def _setting(help: str) -> Any:
+    """An option that replaces one setting of the recipe."""
+    return typer.Option(help=help, show_default=RECIPE_DEFAULT)
+
 
 def train(
-    texts: list[Path] = typer.Argument(help="Files or folders of text; plain, .gz, .xz, .zst or .zip; - for input."),
-    output: Path = typer.Option(..., "-o", "--output", help="The model folder to make, or to go on with."),
-    recipe: str = typer.Option("novel", help="tiny, novel, small, original, en, zh, or a TOML file of your own."),
-    lang: str | None = typer.Option(None, help="How text is split: auto, spaces (it is split already), en, west, zh."),
-    minutes: float | None = typer.Option(None, help="Train for so long."),
-    epochs: float | None = typer.Option(None, help="Train for so many passes over the text."),
-    seed: int | None = typer.Option(None, help="The same seed gives the same model."),
-    save_every: int | None = typer.Option(None, help="Steps between two checkpoints."),
-    cell: str | None = typer.Option(None, help="lstm, gru or rnn."),
-    words: str | None = typer.Option(None, help="chars, table, chars+table, vectors:FILE or chars+vectors:FILE."),
-    table_width: int | None = typer.Option(None, help="Width of a word table; the network's own unless told."),
-    layers: int | None = typer.Option(None, help="Recurrent layers of each direction."),
-    cells: int | None = typer.Option(None, help="Memory cells of an LSTM."),
-    width: int | None = typer.Option(None, help="Width of one direction; a vector is twice this."),
-    min_count: int | None = typer.Option(None, help="Words that are rarer are never predicted."),
-    vocab_size: int | None = typer.Option(None, help="The most frequent words that can be predicted."),
-    context: str | None = typer.Option(None, help="sentences, each by itself, or one endless stream."),
-    rate: float | None = typer.Option(None, help="The highest learning rate."),
-    dropout: float | None = typer.Option(None, help="More for small corpora."),
-    device: str | None = typer.Option(None, help="auto (a CUDA GPU where there is one), cpu, cuda, cuda:1, mps."),
-    precision: str | None = typer.Option(None, help="float32, or bfloat16 for GPUs that have it."),
+    texts: Texts,
+    output: RunFolder,
+    recipe: Annotated[
+        str, typer.Option(help="`tiny`, `novel`, `small`, `original`, `en`, `zh`, or your own TOML file.")
+    ] = "novel",
+    lang: RecipeLang = None,
+    minutes: Minutes = None,
+    epochs: Epochs = None,
+    seed: Seed = None,
+    save_every: SaveEvery = None,
+    cell: Annotated[str | None, _setting("Recurrent cell: `lstm`, `gru` or `rnn`.")] = None,
+    words: Annotated[
+        str | None,
+        _setting(
+            "Word encoder: `chars` (character CNN), `table` (one learned vector per word), `chars+table`, "
+            "`vectors:FILE` (given word vectors) or `chars+vectors:FILE`."
+        ),
+    ] = None,
+    table_width: Annotated[
+        int | None, typer.Option(help="Width of the word table.", show_default="the width of one direction")
+    ] = None,
+    layers: Annotated[int | None, _setting("Number of recurrent layers in each direction.")] = None,
+    cells: Annotated[int | None, _setting("Number of memory cells of an LSTM layer.")] = None,
+    width: Annotated[int | None, _setting("Width of one direction; a token vector is twice as wide.")] = None,
+    min_count: Annotated[int | None, _setting("Words that occur less often are not predicted.")] = None,
+    vocab_size: Annotated[
+        int | None, _setting("Maximum number of words to predict; the most frequent ones are kept.")
+    ] = None,
+    context: Annotated[
+        str | None,
+        _setting("`sentences`: every sentence on its own. `stream`: the text as one endless sequence."),
+    ] = None,
+    rate: Rate = None,
+    dropout: Annotated[float | None, _setting("Dropout; use more for a small corpus.")] = None,
+    device: Device = None,
+    precision: Annotated[str | None, _setting("`float32`, or `bfloat16` on GPUs that support it.")] = None,
 ) -> None:
     """Train a model on your own text.
 
-    The same command again goes on where the run stopped, be it by Ctrl-C or a power cut. A recipe holds all
-    settings; options here replace single ones.
+    A recipe holds all settings; options replace single ones. The same command resumes an interrupted run, whether it
+    was stopped by Ctrl-C or by a power failure.
     """
     from bilmo.cli.show import tables as show
+    from bilmo.cli.show import training
     from bilmo.train import recipe as recipes
     from bilmo.train import run
 
@@ -62,4 +95,4 @@ def train(
     }
     settings = recipes.read(recipe, {name: value for name, value in given.items() if value is not None})
     events = run.train(texts, output, settings, reading=show.reading)
-    show.training(events, output, more_words="--vocab-size, --min-count")
+    training.show(events, output, more_words="--vocab-size, --min-count")

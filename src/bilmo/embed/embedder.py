@@ -18,19 +18,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bilmo.embed.context import in_context
 from bilmo.embed.module import ElmoModule
 from bilmo.embed.texts import Embedded, Floats, check, finished, gathered, splitting
 from bilmo.embed.word_cache import WordCache
 from bilmo.embed.word_cache_file import Known
 from bilmo.errors import ConfigError, NoSoftmax, TextError
 from bilmo.ids.batch import Sentence, by_length, listed
-from bilmo.ids.chars import Ids
 from bilmo.net.bilm import settle
-from bilmo.net.config import Direction, Precision
-from bilmo.net.kernels.threads import sparing
+from bilmo.net.config import Precision
+from bilmo.net.kernels.threads import single_threaded_caller
 from bilmo.net.layers import Layers
 from bilmo.net.mix import How, Mix, Norm
+from bilmo.net.run import run
 from bilmo.net.state import State
 from bilmo.store.bundle import Bundle
 from bilmo.store.model_folder import DType
@@ -76,24 +75,25 @@ class Embedder:
         self.split, self._way = splitting(split, bundle.vocab), split
         self._batch_tokens = batch_tokens
         self._indexer = bundle.indexer()
-        self._network = bundle.network()
-        self._network.prepare(precision)
+        network = bundle.network()
+        self._prepared = network.prepared(precision)
+        self._start = bundle.start if start == "settled" and bundle.start is not None else network.zero_state(1)
         self._softmax = bundle.softmax()
         self._carried: State | None = None
-        self._words = WordCache(self._network.words, self._indexer, bundle.config.width)
+        self._words = WordCache(self._prepared.words, self._indexer, bundle.config.width)
         if known is not None:
             words, vectors = known
             distinct = {self._indexer.key(word): row for row, word in enumerate(words)}  # the last of equal words
-            self._words.know(list(distinct), torch.from_numpy(vectors[list(distinct.values())]))
+            self._words.preload(list(distinct), torch.from_numpy(vectors[list(distinct.values())]))
 
     def __getstate__(self) -> dict[str, Any]:
         """What it is made from: weights that were packed are for this machine, and are packed anew on another."""
         made = {"bundle": self.bundle, "start": self.start, "split": self._way, "precision": self.precision}
-        return {"made": made | {"batch_tokens": self._batch_tokens}, "known": self._words.known()}
+        return {"made": made | {"batch_tokens": self._batch_tokens}, "preloaded": self._words.preloaded()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         Embedder.__init__(self, **state["made"])
-        self._words.know(*state["known"])
+        self._words.preload(*state["preloaded"])
 
     def layers(self, sentences: Iterable[Sentence]) -> list[Vectors]:
         """For each sentence (L+1, tokens, 2D): layer 0 is the word alone, the others see its context.
@@ -205,17 +205,21 @@ class Embedder:
         vectors = iter(self._vectors([sentence for row in rows for sentence in row], mixed))
         return [finished([next(vectors) for _ in row], pool, dtype) for row in rows]
 
-    def _vectors(self, sentences: Sequence[Sentence], mixed: Mix | None) -> list[Floats]:
-        """For each sentence its layers (L+1, tokens, 2D), or these mixed; layers that the mix leaves out are spared."""
+    def _vectors(self, sentences: Sequence[Sentence], mix: Mix | None) -> list[Floats]:
+        """For each sentence its layers (L+1, tokens, 2D), or these mixed; layers above the mix are not computed."""
         out: list[Floats] = [np.empty(0, dtype=np.float32)] * len(sentences)
-        upto = max(mixed.chosen) if mixed else None
-        for numbers, lengths, values in self._run(sentences, upto):
-            if mixed is not None:
-                values = _mixed(values, mixed)
+        layers = self.config.layers + 1
+        for numbers, lengths, values in self._run(sentences, max(mix.chosen) + 1 if mix else layers):
+            if mix is not None:
+                # All sentences as one row without padding; zeros stand for the layers that the mix does not read.
+                unread = values.new_zeros(layers - len(values), 1, 1).expand(-1, *values.shape[1:])
+                values = torch.cat([values, unread]) if len(unread) else values
+                with torch.inference_mode():
+                    values = mix(Layers(values[:, None], torch.ones(1, values.shape[1], dtype=torch.bool)))[0]
             at = 0
             for k, length in zip(numbers, lengths, strict=True):
                 inside = values[..., at + 1 : at + length - 1, :].numpy()
-                out[k] = inside if len(numbers) == 1 else inside.copy()  # a copy, to let go of the others
+                out[k] = inside if len(numbers) == 1 else inside.copy()  # a copy does not keep the others in memory
                 at += length
         return out
 
@@ -243,7 +247,7 @@ class Embedder:
         sentences = listed(sentences)
         out: list[Vectors] = [np.empty(0, dtype=np.float32)] * len(sentences)
         with torch.inference_mode():
-            for numbers, lengths, values in self._run(sentences):
+            for numbers, lengths, values in self._run(sentences, self.config.layers + 1):
                 ids = torch.tensor([id for k in numbers for id in (vocab.begin, *vocab.ids(sentences[k]), vocab.end)])
                 ends = np.cumsum(lengths)
                 before = torch.from_numpy(np.delete(np.arange(len(ids)), ends - 1))  # each place that has a next one
@@ -286,9 +290,9 @@ class Embedder:
             raise ConfigError("a module starts every sentence afresh; load the model with start='settled' or 'zero'")
         if mixes < 1:
             raise ConfigError(f"mixes is {mixes}; there must be at least one")
-        network = copy.deepcopy(self.bundle.network()) if tune else self._network
+        network = copy.deepcopy(self.bundle.network())
         made = [self._mix(mix, own=own, norm=norm, dropout=dropout, word=word) for _ in range(mixes)]
-        return ElmoModule(network, self._indexer, self._fresh(1), made, tune=tune)
+        return ElmoModule(network if tune else network.requires_grad_(False), self._indexer, self._start, made)
 
     def _mix(
         self, how: How, *, own: bool = False, norm: Norm | None = None, dropout: float = 0.0, word: bool = False
@@ -301,66 +305,41 @@ class Embedder:
         """Forget a carried state: the next call starts from zero."""
         self._carried = None
 
-    def _run(
-        self, sentences: Sequence[Sentence], upto: int | None = None
-    ) -> Iterator[tuple[list[int], list[int], Tensor]]:
-        """Groups of sentences through the network.
+    def _run(self, sentences: Sequence[Sentence], layers: int) -> Iterator[tuple[list[int], list[int], Tensor]]:
+        """Groups of sentences through the network; only the first `layers` are computed.
 
-        For each group: their numbers; their lengths, boundaries included; and their layers (L+1, N, 2D), one
-        sentence after the other. Layers above `upto` are not computed.
+        For each group: the numbers of its sentences; their lengths, boundaries included; and their layers
+        (layers, N, 2D), one sentence after the other.
         """
         if not sentences:
             return
-        top = self.config.layers if upto is None else upto
         if self.start == "carry":
-            top = self.config.layers  # every layer goes on from here in the next call
+            layers = self.config.layers + 1  # the next call continues every layer
             groups = iter([list(range(len(sentences)))])
         else:
             rows = ROWS if self._batch_tokens is None else 1
             groups = by_length([len(s) for s in sentences], self.batch_tokens, rows)
         for numbers in groups:
-            keys, (forward, backward, lengths) = self._indexer.places([sentences[k] for k in numbers])
-            places: dict[Direction, Ids] = {"forward": forward, "backward": backward}
-            with torch.inference_mode(), sparing():
-                words, before = self._words.vectors(keys), self._before(len(numbers))
-                values, after = in_context(self._network, words, places, lengths, before, top)
-            if self.start == "carry":
-                self._carry(after, len(numbers))
-            yield numbers, lengths.tolist(), values
-
-    def _fresh(self, rows: int) -> State:
-        if self.start == "settled" and self.bundle.start is not None:
-            return self.bundle.start.expand(rows)
-        return self._network.zero_state(rows)
-
-    def _before(self, rows: int) -> State:
-        """The state that the rows of a call begin with; carried rows that were never used are zero."""
-        state = self._fresh(rows)
-        if self._carried is None:
-            return state
-        return state.replace_first(self._carried)
-
-    def _carry(self, after: State, rows: int) -> None:
-        """Remember the rows of this call; rows beyond them stay as they were."""
-        beyond = self._carried is not None and self._carried.rows > rows
-        self._carried = self._carried.replace_first(after) if self._carried and beyond else after
+            keys, places = self._indexer.places([sentences[k] for k in numbers])
+            values = torch.empty(layers, int(places.lengths.sum()), self.config.vector_width)
+            before = self._start.expand(len(numbers))
+            if self._carried is not None:
+                before = before.replace_first(self._carried)
+            with torch.inference_mode(), single_threaded_caller():
+                words = self._words.vectors(keys)
+                _, after = run(self._prepared.stacks, words, places, before, skip=self.config.skip, out=values)
+            if self.start == "carry":  # rows beyond those of this call stay as they were
+                more = self._carried is not None and self._carried.rows > len(numbers)
+                self._carried = self._carried.replace_first(after) if self._carried and more else after
+            yield numbers, places.lengths.tolist(), values
 
 
 def settled(bundle: Bundle) -> Bundle:
     """The same model with its settled start, made here where it brought none."""
     if bundle.start is not None:
         return bundle
-    with sparing():
+    with single_threaded_caller():
         return replace(bundle, start=settle(bundle.network(), bundle.indexer().batch([[]])))
-
-
-def _mixed(values: Tensor, mix: Mix) -> Tensor:
-    """Layers (up to the highest that the mix looks at, N, 2D) to (N, width)."""
-    unseen = values.new_zeros(mix.layers + 1 - len(values), 1, 1).expand(-1, *values.shape[1:])
-    layers = torch.cat([values, unseen]) if len(unseen) else values
-    with torch.inference_mode():
-        mixed: Tensor = mix(Layers(layers[:, None], torch.ones(1, values.shape[1], dtype=torch.bool)))
-    return mixed[0]
 
 
 def _with_tokens(

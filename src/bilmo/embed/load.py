@@ -13,9 +13,9 @@ from bilmo.embed import word_cache_file as known
 from bilmo.embed.embedder import Embedder, Start
 from bilmo.embed.word_cache_file import Known
 from bilmo.errors import ConfigError, WeightsError
+from bilmo.formats import bilmtf_word_cache as cached
 from bilmo.formats import open as layouts
-from bilmo.formats import token_cache as cached
-from bilmo.formats.hdf5 import looks_like
+from bilmo.formats.hdf5 import is_hdf5
 from bilmo.net.config import Precision
 from bilmo.store.bundle import Bundle
 
@@ -52,4 +52,4 @@ def _known(path: Path, bundle: Bundle, precision: Precision) -> Known:
     """Word vectors that were computed beforehand, by bilmo or by an old system."""
     if not path.is_file():
         raise WeightsError(f"{path}: there is no such file of word vectors. `bilmo cache` makes one.")
-    return cached.read(path, bundle.config.width) if looks_like(path) else known.read(path, bundle, precision)
+    return cached.read(path, bundle.config.width) if is_hdf5(path) else known.read(path, bundle, precision)

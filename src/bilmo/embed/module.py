@@ -14,39 +14,43 @@ from torch import Tensor, nn
 from bilmo.errors import TextError
 from bilmo.ids.batch import Indexer, Sentence, listed
 from bilmo.net.bilm import BiLM
+from bilmo.net.layers import PackedLayers
 from bilmo.net.mix import Mix
 from bilmo.net.state import State
 
 
 class ElmoModule(nn.Module):
-    """Token lists in, mixed vectors (B, T, width) and a mask (B, T) out; T is the longest sentence."""
+    """Token lists in, mixed vectors (B, T, width) and a mask (B, T) out; T is the longest sentence.
 
-    def __init__(self, network: BiLM, indexer: Indexer, start: State, mixes: list[Mix], *, tune: bool) -> None:
-        """`start` is the state of one row that every sentence begins with."""
+    The module owns its network. Like any torch module it can be moved, converted, copied, saved and loaded; the
+    network is trained if its parameters require gradients.
+    """
+
+    def __init__(self, network: BiLM, indexer: Indexer, start: State, mixes: list[Mix]) -> None:
+        """`start` is the state of one row that every sentence starts from."""
         super().__init__()
         self.network = network
         self.mixes = nn.ModuleList(mixes)
-        self.tune = tune
         self.output_width = mixes[0].output_width
         self._indexer = indexer
-        self._start = start
-        if not tune:
-            network.requires_grad_(False)
+        self._start = {name: name.replace(".", "_") for name in start.named()}
+        for name, value in start.named().items():  # not saved: it belongs to the model, as the indexer does
+            self.register_buffer(f"start_{self._start[name]}", value.clone(), persistent=False)
 
     def forward(self, sentences: Iterable[Sentence]) -> tuple[Tensor | tuple[Tensor, ...], Tensor]:
         """Vectors and mask; with several mixes, a tuple of vectors and the mask."""
         sentences = listed(sentences)
         if not sentences:
             raise TextError("a batch without sentences has no vectors; pass at least one list of words")
-        batch = self._indexer.batch(sentences)
-        device = next(self.network.parameters()).device
-        start = self._start.to(device).expand(len(sentences))
-        with torch.set_grad_enabled(self.tune and torch.is_grad_enabled()):
-            layers, _ = self.network(batch, start)
+        start = State.from_named({name: self.get_buffer(f"start_{key}") for name, key in self._start.items()})
+        trained = any(parameter.requires_grad for parameter in self.network.parameters())
+        with torch.set_grad_enabled(trained and torch.is_grad_enabled()):
+            packed: PackedLayers = self.network(self._indexer.batch(sentences), start.expand(len(sentences)))[0]
+            layers = packed.padded()
         inside = layers.inside()
         mixed = []
         for mix in cast("Iterable[Mix]", self.mixes):
-            # AllenNLP's norm counts the boundaries among the tokens, so they are taken off after the mix.
+            # AllenNLP's norm counts the boundaries among the tokens, so they are removed after the mix.
             if mix.norm == "allennlp":
                 mixed.append(mix(layers)[:, 1:-1] * inside.mask.unsqueeze(-1))
             else:

@@ -1,85 +1,108 @@
 """Vectors of words without context, each computed once: real text repeats its words.
 
-Knows: the word encoder, Indexer. Blind to: sentences.
+Any number of threads may use one cache.
+
+Knows: a word encoder, Indexer. Blind to: sentences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from threading import Lock
 
 import torch
 from torch import Tensor
 
-from bilmo.ids.batch import Indexer, Key
+from bilmo.ids.batch import Indexer, Key, Words
 from bilmo.net.kernels.threads import side_by_side
-from bilmo.net.words import WordEncoder
 
 CACHE = 1 << 26
 """Bytes of words and their vectors that are kept."""
 KEY = 250
-"""Bytes, about, that Python needs for a word's key and place, whatever its length."""
+"""Bytes, roughly, that Python needs for the key and the row of a word, whatever its length."""
 FEW = 32
-"""Words up to which the encoder itself does better with all threads than two halves of the words with some each."""
+"""Words up to which the encoder is faster with all threads than two halves of the words with half the threads each."""
 AT_ONCE, CHARACTERS = 512, 1 << 16
-"""Words encoded at a time, those of like length together; and their characters, padding included."""
+"""Words encoded at a time, grouped by length; and their characters, padding included."""
+
+_lock = Lock()
+"""Held while a cache is read or changed, not while words are encoded. One for all caches, so that one handler frees it
+in a forked process."""
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 class WordCache:
-    """Vectors of words that were met; those known from the start are never forgotten."""
+    """Vectors of words that occurred before; preloaded ones are never dropped."""
 
-    def __init__(self, encoder: WordEncoder, indexer: Indexer, width: int) -> None:
+    def __init__(self, encoder: Callable[[Words], Tensor], indexer: Indexer, width: int) -> None:
         self._encoder, self._indexer, self._width = encoder, indexer, width
         self._table = torch.empty(0, width)
         self._rows: dict[Key, int] = {}
-        self._known = 0
+        self._preloaded = 0
         self._bytes = 0
 
-    def know(self, keys: Sequence[Key], vectors: Tensor) -> None:
-        """Words whose vectors were computed beforehand."""
+    def preload(self, keys: Sequence[Key], vectors: Tensor) -> None:
+        """Fill an empty cache with words whose vectors were computed beforehand."""
         self._table = vectors.clone()
         self._rows = {key: row for row, key in enumerate(keys)}
-        self._known = len(vectors)
+        self._preloaded = len(vectors)
 
-    def known(self) -> tuple[list[Key], Tensor]:
-        """The words that are never forgotten, and their vectors."""
-        return list(self._rows)[: self._known], self._table[: self._known]
+    def preloaded(self) -> tuple[list[Key], Tensor]:
+        """The preloaded words and their vectors."""
+        with _lock:
+            return list(self._rows)[: self._preloaded], self._table[: self._preloaded]
 
     def vectors(self, keys: Sequence[Key]) -> Tensor:
         """(U, D) of distinct words."""
-        missing = [key for key in keys if key not in self._rows]
-        if self._bytes + self._size(missing) > CACHE:  # forget all: simpler than to find out which were met last
-            self._rows = {key: row for key, row in self._rows.items() if row < self._known}
-            self._table, self._bytes = self._table[: self._known].clone(), 0
-            missing = [key for key in keys if key not in self._rows]
-        if missing:
-            self._remember(missing)
-        return self._table[torch.tensor([self._rows[key] for key in keys])]
+        with _lock:
+            rows = [self._rows.get(key, -1) for key in keys]
+            if -1 not in rows:
+                return self._table[torch.tensor(rows)]
+            found = [place for place, row in enumerate(rows) if row >= 0]
+            vectors = torch.empty(len(keys), self._width)
+            vectors[found] = self._table[[rows[place] for place in found]]
+        missing = [place for place, row in enumerate(rows) if row < 0]
+        new = [keys[place] for place in missing]
+        vectors[missing] = encoded = self._encode(new)
+        with _lock:
+            self._add(new, encoded)
+        return vectors
 
-    def _size(self, keys: Sequence[Key]) -> int:
-        return sum(4 * self._width + 8 * len(characters) + KEY for characters, _ in keys)
-
-    def _remember(self, keys: list[Key]) -> None:
-        first = len(self._rows)
-        needed = first + len(keys)
-        if needed > len(self._table):
-            more = torch.empty(max(needed - len(self._table), len(self._table) // 2), self._width)
-            self._table = torch.cat([self._table, more])
-        order = sorted(range(len(keys)), key=lambda n: len(keys[n][0]))
+    def _encode(self, keys: list[Key]) -> Tensor:
+        """(U, D) of distinct words by the encoder."""
+        vectors = torch.empty(len(keys), self._width)
 
         def encode(part: list[int]) -> None:
-            for some in _of_like_length(part, keys):
-                rows = torch.tensor([first + n for n in some])
-                self._table[rows] = self._encoder(self._indexer.words([keys[n] for n in some]))
+            for some in _of_similar_length(part, keys):
+                vectors[some] = self._encoder(self._indexer.words([keys[n] for n in some]))
 
+        order = sorted(range(len(keys)), key=lambda n: len(keys[n][0]))
         parts = [order] if len(keys) <= FEW else [order[::2], order[1::2]]
         side_by_side([partial(encode, part) for part in parts])
-        self._rows |= {key: first + n for n, key in enumerate(keys)}
-        self._bytes += self._size(keys)
+        return vectors
+
+    def _add(self, keys: list[Key], vectors: Tensor) -> None:
+        """Keep words, unless another thread was faster; where there is no room, all but the preloaded are dropped."""
+        new = [n for n, key in enumerate(keys) if key not in self._rows]
+        size = sum(4 * self._width + 8 * len(keys[n][0]) + KEY for n in new)
+        if self._bytes + size > CACHE:  # simpler than to find out which ones were used last
+            self._rows = {key: row for key, row in self._rows.items() if row < self._preloaded}
+            self._table, self._bytes = self._table[: self._preloaded].clone(), 0
+        first = len(self._rows)
+        beyond = first + len(new) - len(self._table)
+        if beyond > 0:
+            more = torch.empty(max(beyond, len(self._table) // 2), self._width)
+            self._table = torch.cat([self._table, more])
+        self._table[first : first + len(new)] = vectors[new]
+        self._rows |= {keys[n]: first + k for k, n in enumerate(new)}
+        self._bytes += size
 
 
-def _of_like_length(order: Sequence[int], keys: Sequence[Key]) -> Iterator[list[int]]:
-    """Numbers of words, which come by rising length, in groups that are not too large when padded."""
+def _of_similar_length(order: Sequence[int], keys: Sequence[Key]) -> Iterator[list[int]]:
+    """Numbers of words, given by rising length, in groups that stay small when padded."""
     group: list[int] = []
     for n in order:
         if group and (len(group) == AT_ONCE or (len(group) + 1) * len(keys[n][0]) > CHARACTERS):

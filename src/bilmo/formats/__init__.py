@@ -1,1 +1,1 @@
-"""Old formats to and from ours; the only room that knows an old name."""
+"""The model layouts of other systems, to and from ours; the only room that knows their names."""

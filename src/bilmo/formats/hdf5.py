@@ -1,4 +1,4 @@
-"""A weights file in HDF5, opened so that it cannot reach outside itself or claim more than it holds.
+"""A weights file in HDF5, read so that it cannot refer to other files or claim more data than it holds.
 
 Knows: h5py. Blind to: what the tensors mean.
 """
@@ -19,13 +19,13 @@ from bilmo.store.bundle import Shape
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 MOST_OBJECTS, DEEPEST = 10_000, 12
-"""A weights file has some dozens of tensors, six groups deep."""
+"""A real weights file has some dozens of tensors, six groups deep."""
 SLACK, RATIO = 1 << 26, 100
-"""All that is read may be 64 MB plus a hundred times what the file has on disk: weights never compress better."""
+"""At most 64 MB plus a hundred times the file's size is read; weights never compress better."""
 
 
-def looks_like(path: Path) -> bool:
-    """Whether a file says of itself, in its first bytes or by its name, that it is HDF5."""
+def is_hdf5(path: Path) -> bool:
+    """Whether a file is HDF5, by its name or its first bytes."""
     if path.suffix.lower() in (".hdf5", ".h5"):
         return True
     with path.open("rb") as file:
@@ -33,10 +33,10 @@ def looks_like(path: Path) -> bool:
 
 
 class WeightsFile:
-    """The datasets of an HDF5 file by name; use it in a `with`."""
+    """The datasets of an HDF5 file by name; use it in a `with` block."""
 
     def __init__(self, path: Path) -> None:
-        import h5py  # here, for it takes a moment, and most models need none of it
+        import h5py  # imported here, because it takes a moment and most models do not need it
 
         self.path = path
         with _naming(path):
@@ -53,13 +53,13 @@ class WeightsFile:
 
     @property
     def top(self) -> set[str]:
-        """Names at the top: enough to tell what kind of file it is."""
+        """Names at the top level; they show what kind of file it is."""
         with _naming(self.path):
             return set(self._file)
 
     @property
     def shapes(self) -> dict[str, Shape]:
-        """Every dataset with its shape; nothing is read, but every link is looked at."""
+        """Every dataset with its shape; no values are read, but every link is checked."""
         if self._shapes is None:
             with _naming(self.path):
                 self._shapes = {name: tuple(dataset.shape) for name, dataset in self._walk(self._file, "", 0)}
@@ -70,13 +70,13 @@ class WeightsFile:
 
         for name in group:
             full = f"{prefix}{name}"
-            self._objects += 1  # of the whole file: groups that hold each other many times over would never end
+            self._objects += 1  # counted for the whole file: groups that contain each other would never end
             if depth > DEEPEST or self._objects > MOST_OBJECTS:
-                raise UnsafeFile(f"{self.path}: {full}: more groups than any model has")
+                raise UnsafeFile(f"{self.path}: {full}: has more groups than any model")
             link = group.get(name, getlink=True)
             if not isinstance(link, h5py.HardLink):
                 raise UnsafeFile(
-                    f"{self.path}: {full} is a link to elsewhere ({type(link).__name__}). Weights must lie in the file "
+                    f"{self.path}: {full} is a link ({type(link).__name__}). Weights must be stored in the file "
                     "itself; copy them into it."
                 )
             item = group[name]
@@ -84,11 +84,13 @@ class WeightsFile:
                 yield from self._walk(item, f"{full}/", depth + 1)
             elif isinstance(item, h5py.Dataset):
                 if item.external or item.is_virtual:
-                    raise UnsafeFile(f"{self.path}: {full} keeps its values in another file, which bilmo does not open")
+                    raise UnsafeFile(
+                        f"{self.path}: {full} stores its values in another file, which bilmo does not open"
+                    )
                 yield full, item
 
     def read(self, name: str) -> Array:
-        """The values of one dataset; sizes that the file cannot hold are refused before memory is taken."""
+        """The values of one dataset; impossible sizes are refused before memory is allocated."""
         with _naming(self.path):
             dataset = self._file[name]
             if dataset.dtype.kind != "f":
@@ -106,12 +108,10 @@ class WeightsFile:
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """h5py has many ways to fail on a damaged file; a user needs one."""
+    """Turn the many errors that h5py raises for a damaged file into one."""
     try:
         yield
     except BilmoError:
         raise
     except Exception as error:
-        raise DamagedFile(
-            f"{path}: cannot be read as HDF5 ({error}). It is truncated, damaged or something else."
-        ) from None
+        raise DamagedFile(f"{path}: cannot be read as HDF5 ({error}). It is truncated, damaged or not HDF5.") from None

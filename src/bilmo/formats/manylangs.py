@@ -1,6 +1,6 @@
 """Model folders of ELMoForManyLangs: config.json, char.dic, word.dic, token_embedder.pkl, encoder.pkl.
 
-Knows: the names in those files, ties. Blind to: bilm-tf, networks at work.
+Knows: the names in those files, the weight map. Blind to: bilm-tf, running networks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 
 from bilmo.errors import BilmoError, ConfigError, DamagedFile, UnsafeFile, VocabError
 from bilmo.formats import archive
-from bilmo.formats.weight_map import Array, Tie, as_numbers, read_weights, reorder, same
+from bilmo.formats.weight_map import Array, TensorMap, finite_float32, read_weights, reorder, same
 from bilmo.ids.chars import MARKS as CHARACTER_MARKS
 from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END, UNKNOWN, CharTable
 from bilmo.ids.vocab import MARKS, Vocab
@@ -56,14 +56,14 @@ class TokenEmbedder:
 
 @dataclass(frozen=True, kw_only=True)
 class Architecture:
-    """The file that config.json points at."""
+    """The architecture file that config.json names."""
 
     encoder: Encoder
     token_embedder: TokenEmbedder
 
 
 def read(folder: Path) -> Bundle:
-    """Load a folder; both pickles are read as plain tensors, nothing in them is run."""
+    """Read a folder; both pickles are loaded as plain tensors, and no code in them is run."""
     source = Pickles(folder)
     notes: list[str] = []
     shape = _architecture(folder, source.shapes, notes)
@@ -71,7 +71,7 @@ def read(folder: Path) -> Bundle:
     chars = _char_table(folder / "char.dic", embedder, source.shapes, notes) if embedder.char_dim else None
     vocab = _vocab(folder / "word.dic", source.shapes, notes) if embedder.word_dim else None
     config = naming(folder, lambda: _network(shape, chars, vocab))
-    weights, unused = read_weights(source, _ties(config), str(folder))
+    weights, unused = read_weights(source, _weight_map(config), str(folder))
     if unused:
         notes.append(f"not used: {', '.join(unused)}")
     if (folder / "classifier.pkl").exists():
@@ -123,7 +123,7 @@ class Pickles:
                 found: Any = torch.load(folder / name, map_location="cpu", weights_only=True)
             except BilmoError:
                 raise
-            except Exception as error:  # torch has many ways to fail on a damaged or forged pickle
+            except Exception as error:  # torch raises many kinds of errors for a damaged or forged pickle
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__
                 raise DamagedFile(
                     f"{folder / name}: cannot be read as a dictionary of tensors ({reason}). "
@@ -134,23 +134,23 @@ class Pickles:
             for tensor, value in found.items():
                 claimed, held = value.numel() * value.element_size(), value.untyped_storage().nbytes()
                 if claimed > held:
-                    raise UnsafeFile(f"{folder / name}: {tensor} claims {claimed:,} bytes, and {held:,} are stored")
+                    raise UnsafeFile(f"{folder / name}: {tensor} claims {claimed:,} bytes, but {held:,} are stored")
             self._tensors |= found
 
     @property
     def shapes(self) -> dict[str, Shape]:
-        """Name to shape."""
+        """The shape of every tensor."""
         return {name: tuple(value.shape) for name, value in self._tensors.items()}
 
     def read(self, name: str) -> Array:
-        """The values of one tensor, checked to be numbers."""
+        """The values of one tensor; they must be finite numbers."""
         value = self._tensors[name].detach()
-        value = value.float() if value.is_floating_point() else value  # NumPy knows no bfloat16
-        return as_numbers(value.numpy(), f"{self._folder}: {name}")
+        value = value.float() if value.is_floating_point() else value  # NumPy has no bfloat16
+        return finite_float32(value.numpy(), f"{self._folder}: {name}")
 
 
 def _plain(name: object, value: object) -> bool:
-    """Whether this is a name and a tensor that simply holds its numbers."""
+    """Whether this is a name and an ordinary dense tensor."""
     return (
         isinstance(name, str)
         and isinstance(value, torch.Tensor)
@@ -161,7 +161,7 @@ def _plain(name: object, value: object) -> bool:
 
 
 def _architecture(folder: Path, shapes: Mapping[str, Shape], notes: list[str]) -> Architecture:
-    """The file that config.json names, looked for in this folder; its directories are the author's, not ours."""
+    """Read the file that config.json names, from this folder; the path in it is that of the author's machine."""
     try:
         named = json.loads((folder / "config.json").read_bytes())["config_path"]
         name = re.split(r"[/\\]", named)[-1]
@@ -175,20 +175,20 @@ def _architecture(folder: Path, shapes: Mapping[str, Shape], notes: list[str]) -
         notes.append(f"{name} is not in the folder; {others[0].name} is used")
         return read_json(others[0], Architecture)
     notes.append(
-        f"{name} is not in the folder; sizes are taken from the weights, relu, clips of 3 and 50 characters assumed"
+        f"{name} is not in the folder; sizes come from the weights; relu, clips of 3 and 50 characters are assumed"
     )
     return naming(folder, lambda: _from_shapes(shapes))
 
 
 def _from_shapes(shapes: Mapping[str, Shape]) -> Architecture:
-    """The architecture of the released models, whose sizes the weights themselves tell."""
+    """The architecture of the released models, with the sizes taken from the weights."""
     kernels = [shapes.get(f"convolutions.{i}.weight", ()) for i in range(len(shapes))]
     filters = [(s[2], s[0]) for s in kernels if len(s) == 3]
     layers = [name for name in shapes if re.fullmatch(r"forward_layer_\d+\.state_projection\.weight", name)]
     highways = [name for name in shapes if re.fullmatch(r"highways\._layers\.\d+\.weight", name)]
     first = shapes.get("forward_layer_0.state_projection.weight", (0, 0))
     if len(first) != 2:
-        raise ConfigError(f"forward_layer_0.state_projection.weight has shape {first}; two sizes are needed")
+        raise ConfigError(f"forward_layer_0.state_projection.weight has shape {first}; expected two axes")
     return Architecture(
         encoder=Encoder(name="elmo", projection_dim=first[0], dim=first[1], n_layers=len(layers)),
         token_embedder=TokenEmbedder(
@@ -202,7 +202,7 @@ def _from_shapes(shapes: Mapping[str, Shape]) -> Architecture:
 
 
 def _dictionary(path: Path) -> dict[str, int]:
-    """A .dic file: token, tab, id. A token of white space only is read as U+3000, as the original reads it."""
+    """Read a .dic file: token, tab, id. As in the original, a token of white space only becomes U+3000."""
     found: dict[str, int] = {}
     for number, line in enumerate(lines(path), start=1):
         token, _, id = line.strip().rpartition("\t")
@@ -214,13 +214,13 @@ def _dictionary(path: Path) -> dict[str, int]:
 
 
 def _entries(path: Path, dictionary: dict[str, int], rows: int) -> list[str]:
-    """Tokens in the order of their ids, one for each row of the table; "" where an id has no token."""
-    # White space that collides leaves ids without a token, but never takes away the last one.
+    """Tokens in the order of their ids, one per row of the table; "" if an id has no token."""
+    # Several white-space tokens share one entry, which leaves ids without a token; the last id always has one.
     lowest, highest = min(dictionary.values(), default=0), max(dictionary.values(), default=-1)
     if lowest < 0 or highest != rows - 1:
         raise VocabError(
-            f"{path}: its ids go from {lowest} to {highest}, {highest + 1} in all, but the weights have {rows} rows. "
-            "They belong to two models."
+            f"{path}: its ids go from {lowest} to {highest} ({highest + 1} in all), but the weights have {rows} rows. "
+            "The files belong to different models."
         )
     entries = [""] * rows
     for token, id in dictionary.items():
@@ -229,18 +229,18 @@ def _entries(path: Path, dictionary: dict[str, int], rows: int) -> list[str]:
 
 
 def _table(shapes: Mapping[str, Shape], kind: str) -> Shape:
-    """Rows and width of a table of words or characters."""
+    """Rows and width of the word or character table."""
     return shapes.get(f"{kind}_emb_layer.embedding.weight") or (0, 0)
 
 
 def _char_table(path: Path, embedder: TokenEmbedder, shapes: Mapping[str, Shape], notes: list[str]) -> CharTable:
     entries = _entries(path, _dictionary(path), _table(shapes, "char")[0])
-    # The original puts the id of <eow> at the begin of a word and that of <bow> at its end; the weights know no other.
+    # The original puts <eow> before a word and <bow> after it, and its weights were trained that way.
     swapped = {"<eow>": "<bow>", "<bow>": "<eow>"}
     entries = [swapped.get(entry, entry) for entry in entries]
     odd = [entry for entry in entries if len(entry) > 1 and entry not in CHARACTER_MARKS]
     if odd:
-        notes.append(f"{path.name}: not single characters, never looked up: {' '.join(odd)}")
+        notes.append(f"{path.name}: ignored, because they are not single characters: {' '.join(odd)}")
         entries = ["" if entry in odd else entry for entry in entries]
     return naming(path, lambda: CharTable(entries, embedder.max_characters_per_token))
 
@@ -250,10 +250,10 @@ def _vocab(path: Path, shapes: Mapping[str, Shape], notes: list[str]) -> Vocab:
     renamed = {"<bos>": SENTENCE_BEGIN, "<eos>": SENTENCE_END, "<oov>": UNKNOWN}
     missing = [mark for mark in renamed if mark not in dictionary]
     if missing:
-        raise VocabError(f"{path}: lacks {' '.join(missing)}; without them no sentence can be embedded")
+        raise VocabError(f"{path}: lacks {' '.join(missing)}; every sentence needs these entries")
     entries = _entries(path, dictionary, _table(shapes, "word")[0])
     if odd := [entry for entry in entries if entry in MARKS]:
-        notes.append(f"{path.name}: a mark in bilmo, never looked up: {' '.join(odd)}")
+        notes.append(f"{path.name}: ignored, because they are marks in bilmo: {' '.join(odd)}")
         entries = ["" if entry in odd else entry for entry in entries]
     return naming(path, lambda: Vocab(renamed.get(entry, entry) for entry in entries))
 
@@ -262,27 +262,27 @@ TORCH_GATES = (0, 1, 3, 2)
 """Their gates are in, forget, new, out; ours are in, forget, out, new."""
 
 
-def _halves(old: str, shape: Shape, ours: str, end: str) -> Tie:
-    """A highway's one matrix: what is transformed, then the gate."""
+def _halves(old: str, shape: Shape, ours: str, end: str) -> TensorMap:
+    """The matrix of a highway layer: the transformation, then the gate."""
 
-    def there(a: Array) -> tuple[Array, ...]:
+    def to_ours(a: Array) -> tuple[Array, ...]:
         half = len(a) // 2
         return a[:half], a[half:]
 
-    return Tie(old, shape, (f"{ours}.transform.{end}", f"{ours}.carry.{end}"), there, _never_written)
+    return TensorMap(old, shape, (f"{ours}.transform.{end}", f"{ours}.carry.{end}"), to_ours, _never_written)
 
 
-def _gates(old: str, shape: Shape, ours: str) -> Tie:
-    return Tie(old, shape, (ours,), lambda a: (reorder(a, TORCH_GATES),), _never_written)
+def _gates(old: str, shape: Shape, ours: str) -> TensorMap:
+    return TensorMap(old, shape, (ours,), lambda a: (reorder(a, TORCH_GATES),), _never_written)
 
 
 def _never_written(*_: Array) -> Array:
     raise ConfigError("bilmo does not write ELMoForManyLangs folders")
 
 
-def _ties(config: BiLMConfig) -> list[Tie]:
+def _weight_map(config: BiLMConfig) -> list[TensorMap]:
     words, width, cells = config.words, config.width, config.cell.cells
-    table: list[Tie] = []
+    table: list[TensorMap] = []
     if words.table:
         rows = (words.table.rows, words.table.width)
         table.append(same("word_emb_layer.embedding.weight", rows, "words.table.weight"))
@@ -299,9 +299,9 @@ def _ties(config: BiLMConfig) -> list[Tie]:
             table.append(_halves(f"highways._layers.{k}.bias", (2 * total,), ours, "bias"))
     table.append(same("projection.weight", (width, words.outputs), "words.project.weight"))
     table.append(same("projection.bias", (width,), "words.project.bias"))
-    for theirs, direction in (("forward", "forward"), ("backward", "backward")):
+    for direction in ("forward", "backward"):
         for layer in range(config.layers):
-            old, ours = f"{theirs}_layer_{layer}", f"{direction}_stack.{layer}"
+            old, ours = f"{direction}_layer_{layer}", f"{direction}_stack.{layer}"
             table.append(_gates(f"{old}.input_linearity.weight", (4 * cells, width), f"{ours}.input"))
             table.append(_gates(f"{old}.state_linearity.weight", (4 * cells, width), f"{ours}.recur"))
             table.append(_gates(f"{old}.state_linearity.bias", (4 * cells,), f"{ours}.bias"))

@@ -1,6 +1,6 @@
-"""Any model on disk to a Bundle: the layouts bilmo knows, tried in order.
+"""Open any model on disk: detect its layout and read it into a Bundle.
 
-Knows: every reader and writer. Blind to: networks at work.
+Knows: every reader and writer. Blind to: running networks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from zipfile import is_zipfile
 
 from bilmo import models
 from bilmo.errors import BilmoError, CannotConvert, NotAModel
-from bilmo.formats import archive, bilmtf, checkpoint, hdf5, manylangs
+from bilmo.formats import archive, bilmtf, hdf5, manylangs, tf_checkpoint
 from bilmo.store import model_folder as own
 from bilmo.store.bundle import Bundle
 from bilmo.store.model_folder import DType
@@ -23,7 +23,7 @@ Target = Literal["bilmo", "allennlp"]
 
 @dataclass(frozen=True)
 class Layout:
-    """A kind of model folder: what it must hold, and who reads it."""
+    """A kind of model folder: the files it must hold, how to recognise it, and its reader."""
 
     needs: str
     fits: Callable[[Path], bool]
@@ -37,21 +37,21 @@ def _has(*names: str) -> Callable[[Path], bool]:
 LAYOUTS = (
     Layout("config.json and model.safetensors (bilmo)", _has(own.CONFIG, own.WEIGHTS), own.read),
     Layout("encoder.pkl and token_embedder.pkl (ELMoForManyLangs)", _has(*manylangs.NEEDS), manylangs.read),
-    # A checkpoint comes before HDF5: where a folder has both, it holds the softmax as well.
+    # The checkpoint comes before HDF5: if a folder has both, only the checkpoint holds the softmax.
     Layout(
         "options.json and a checkpoint's .index file (bilm-tf)",
-        lambda folder: checkpoint.find(folder) is not None,
-        lambda folder: bilmtf.read_checkpoint(folder, checkpoint.find(folder) or folder),
+        lambda folder: tf_checkpoint.find(folder) is not None,
+        lambda folder: bilmtf.read_checkpoint(folder, tf_checkpoint.find(folder) or folder),
     ),
     Layout("options.json and HDF5 weights (bilm-tf, AllenNLP)", bilmtf.has_weights, bilmtf.read_hdf5),
 )
 
 
 def read(path: Path) -> Bundle:
-    """Load a model from a folder, a zip, a weights file, a checkpoint's .index file or prefix, or by its name."""
+    """Read a model: folder, zip, weights file, .index file or prefix of a checkpoint, or name of an installed model."""
     try:
         return _read(path)
-    except OSError as error:  # what the file system refuses, at whichever file it was
+    except OSError as error:  # raised by the file system, for any of the model's files
         raise NotAModel(f"{error.filename or path}: cannot be read ({error.strerror or error})") from None
 
 
@@ -62,24 +62,26 @@ def _read(path: Path) -> Bundle:
     if Path(f"{prefix}.index").is_file():
         return bilmtf.read_checkpoint(path.parent, prefix)
     if not path.exists():
-        box = models.installed()
-        if str(path) in box:
-            return own.read(box[str(path)])
-        hint = f"; installed models: {', '.join(box) or 'none'}" if len(path.parts) == 1 else ""
+        installed = models.installed()
+        if str(path) in installed:
+            return own.read(installed[str(path)])
+        hint = f"; installed models: {', '.join(installed) or 'none'}" if len(path.parts) == 1 else ""
         raise NotAModel(f"{path}: there is no such file or folder{hint}")
     if not path.is_file():
         raise NotAModel(f"{path}: is neither a file nor a folder")
     if path.name in (own.CONFIG, own.WEIGHTS, "options.json", "encoder.pkl", "token_embedder.pkl"):
         return _read_folder(path.parent)
-    if hdf5.looks_like(path):
+    if hdf5.is_hdf5(path):
         return bilmtf.read_hdf5(path.parent, path)
     if is_zipfile(path) or path.suffix == ".zip":
         return _read_zip(path)
-    raise NotAModel(f"{path}: is no model. Known are {_known()}, as a folder or a zip; or the weights file itself.")
+    raise NotAModel(
+        f"{path}: is not a model. Accepted: a folder or zip with {_accepted()}; or the weights file itself."
+    )
 
 
 def _read_zip(path: Path) -> Bundle:
-    """The model in a zip; whatever is said of its files names the zip, for the folder they were in is gone."""
+    """Read the model in a zip. Messages name the zip, not the temporary folder that it was unpacked to."""
     with archive.unpacked(path) as folder:
         try:
             bundle = _read_folder(archive.inner(folder))
@@ -93,18 +95,20 @@ def _read_folder(folder: Path) -> Bundle:
         if layout.fits(folder):
             return layout.read(folder)
     held = ", ".join(sorted(entry.name for entry in folder.iterdir())[:12]) or "nothing"
-    raise NotAModel(f"{folder}: is no model; it holds {held}. Known are folders with {_known()}.")
+    raise NotAModel(f"{folder}: is not a model; it holds {held}. Accepted: a folder with {_accepted()}.")
 
 
-def _known() -> str:
+def _accepted() -> str:
     return "; ".join(layout.needs for layout in LAYOUTS)
 
 
 def write(bundle: Bundle, target: Path, to: Target, dtype: DType = "float32") -> list[str]:
-    """Save a model in one of the layouts that bilmo writes; what the layout cannot hold is named."""
+    """Write a model in one of the layouts that bilmo writes; returns what the layout cannot hold."""
     if to == "allennlp":
         if dtype != "float32":
-            raise CannotConvert(f"{target}: {dtype} goes with bilmo's own folder; options.json and HDF5 hold float32")
+            raise CannotConvert(
+                f"{target}: {dtype} works only with bilmo's own folder; options.json and HDF5 hold float32"
+            )
         return bilmtf.write(bundle, target)
     own.write(bundle, target, dtype)
     return []

@@ -1,7 +1,6 @@
-"""One table ties the tensors of the old HDF5 layout to ours, for reading and for writing.
+"""The table that maps the tensors of bilm-tf's layout to ours, for reading and for writing.
 
-An old name stands for the same tensor in a weights file and in a TensorFlow checkpoint; `old_name` makes the
-two spellings one.
+Weights files and TensorFlow checkpoints spell the names differently; `canonical_name` makes them the same.
 
 Knows: the old names, BiLMConfig. Blind to: files.
 """
@@ -29,45 +28,49 @@ Array = NDArray[Any]
 
 
 class Source(Protocol):
-    """Tensors on disk, each read when asked for."""
+    """Tensors on disk, each read on demand."""
 
     @property
     def shapes(self) -> Mapping[str, Shape]:
-        """Name to shape, without reading a value."""
+        """The shape of every tensor, without reading values."""
 
     def read(self, name: str) -> Array:
         """The values of one tensor."""
 
 
 @dataclass(frozen=True)
-class Tie:
-    """One old tensor, the shape it must have, and the way to ours and back. Both ways keep every bit."""
+class TensorMap:
+    """One old tensor, the shape it must have, and its conversion to our tensors and back, exact to the bit."""
 
     old: str
     shape: Shape
     ours: tuple[str, ...]
-    there: Callable[[Array], tuple[Array, ...]]
-    back: Callable[..., Array]
+    to_ours: Callable[[Array], tuple[Array, ...]]
+    to_old: Callable[..., Array]
 
 
-def same(old: str, shape: Shape, ours: str) -> Tie:
+def same(old: str, shape: Shape, ours: str) -> TensorMap:
     """The same tensor under another name."""
-    return Tie(old, shape, (ours,), lambda a: (a,), lambda a: a)
+    return TensorMap(old, shape, (ours,), lambda a: (a,), lambda a: a)
 
 
-def turned(old: str, shape: Shape, ours: str) -> Tie:
+def transposed(old: str, shape: Shape, ours: str) -> TensorMap:
     """A dense matrix: the old systems store (in, out), torch (out, in)."""
-    return Tie(old, shape, (ours,), lambda a: (a.T,), lambda a: a.T)
+    return TensorMap(old, shape, (ours,), lambda a: (a.T,), lambda a: a.T)
 
 
-def negated(tie: Tie) -> Tie:
-    """The same tie with the sign turned, both ways."""
-    return replace(tie, there=lambda a: tuple(-part for part in tie.there(a)), back=lambda *a: -tie.back(*a))
+def negated(tensor: TensorMap) -> TensorMap:
+    """The same conversion with the sign changed."""
+    return replace(
+        tensor,
+        to_ours=lambda a: tuple(-part for part in tensor.to_ours(a)),
+        to_old=lambda *a: -tensor.to_old(*a),
+    )
 
 
-def kernel(old: str, shape: Shape, ours: str) -> Tie:
-    """A convolution: (1, width, in, out) against (out, in, width)."""
-    return Tie(old, shape, (ours,), lambda a: (a[0].transpose(2, 1, 0),), lambda a: a.transpose(2, 1, 0)[None])
+def kernel(old: str, shape: Shape, ours: str) -> TensorMap:
+    """A convolution: (1, width, in, out) in the old files, (out, in, width) in ours."""
+    return TensorMap(old, shape, (ours,), lambda a: (a[0].transpose(2, 1, 0),), lambda a: a.transpose(2, 1, 0)[None])
 
 
 def reorder(a: Array, order: tuple[int, ...]) -> Array:
@@ -79,22 +82,22 @@ TO_OURS, TO_OLD = (0, 2, 3, 1), (0, 3, 1, 2)
 """Old gates are in, new, forget, out; ours are in, forget, out, new."""
 
 
-def gates(old: str, width: int, cells: int, ours: str) -> Tie:
-    """The one kernel over [input ; previous output], split into the two halves that we keep apart."""
+def gates(old: str, width: int, cells: int, ours: str) -> TensorMap:
+    """The kernel over [input ; previous output], split into the two matrices that we keep."""
 
-    def there(a: Array) -> tuple[Array, ...]:
+    def to_ours(a: Array) -> tuple[Array, ...]:
         rows = reorder(a.T, TO_OURS)  # (4H, 2P)
         return rows[:, :width], rows[:, width:]
 
-    def back(into: Array, recur: Array) -> Array:
+    def to_old(into: Array, recur: Array) -> Array:
         return reorder(np.concatenate([into, recur], axis=1), TO_OLD).T
 
-    return Tie(old, (2 * width, 4 * cells), (f"{ours}.input", f"{ours}.recur"), there, back)
+    return TensorMap(old, (2 * width, 4 * cells), (f"{ours}.input", f"{ours}.recur"), to_ours, to_old)
 
 
-def gate_bias(old: str, cells: int, ours: str) -> Tie:
-    """The bias, without the 1 that both systems add to the forget gate at run time."""
-    return Tie(
+def gate_bias(old: str, cells: int, ours: str) -> TensorMap:
+    """The bias, without the 1 that is added to the forget gate at run time."""
+    return TensorMap(
         old,
         (4 * cells,),
         (f"{ours}.bias",),
@@ -107,9 +110,9 @@ NUMBERS = {"forward": 0, "backward": 1}
 BYTES = ByteChars.rows
 
 
-def ties(config: BiLMConfig, *, softmax_words: int | None) -> list[Tie]:
-    """Every tensor that a model of this shape has in the old layout."""
-    table: list[Tie] = []
+def weight_map(config: BiLMConfig, *, softmax_words: int | None) -> list[TensorMap]:
+    """Every tensor that a model of this shape has in the old layout, and ours for it."""
+    table: list[TensorMap] = []
     words, cell, width = config.words, config.cell, config.width
     if words.chars:
         chars = words.chars
@@ -120,13 +123,13 @@ def ties(config: BiLMConfig, *, softmax_words: int | None) -> list[Tie]:
             table.append(same(f"CNN/b_cnn_{i}", (n,), f"words.chars.filters.{i}.bias"))
         for k in range(chars.highways):
             old, ours = f"CNN_high_{k}", f"words.chars.highways.{k}"
-            table.append(turned(f"{old}/W_transform", total, f"{ours}.transform.weight"))
+            table.append(transposed(f"{old}/W_transform", total, f"{ours}.transform.weight"))
             table.append(same(f"{old}/b_transform", total[:1], f"{ours}.transform.bias"))
-            # What the old files call "carry" lets the transformed input through, ours the input: the sign turns.
-            table.append(negated(turned(f"{old}/W_carry", total, f"{ours}.carry.weight")))
+            # The old "carry" gate passes the transformed input, ours the input itself: the sign changes.
+            table.append(negated(transposed(f"{old}/W_carry", total, f"{ours}.carry.weight")))
             table.append(negated(same(f"{old}/b_carry", total[:1], f"{ours}.carry.bias")))
         if words.project:
-            table.append(turned("CNN_proj/W_proj", (chars.outputs, width), "words.project.weight"))
+            table.append(transposed("CNN_proj/W_proj", (chars.outputs, width), "words.project.weight"))
             table.append(same("CNN_proj/b_proj", (width,), "words.project.bias"))
     if words.table:
         table.append(same("embedding", (words.table.rows, words.table.width), "words.table.weight"))
@@ -137,7 +140,7 @@ def ties(config: BiLMConfig, *, softmax_words: int | None) -> list[Tie]:
             table.append(gates(f"{old}/W_0", width, cell.cells, ours))
             table.append(gate_bias(f"{old}/B", cell.cells, ours))
             if cell.project:
-                table.append(turned(f"{old}/W_P_0", (cell.cells, width), f"{ours}.project"))
+                table.append(transposed(f"{old}/W_P_0", (cell.cells, width), f"{ours}.project"))
     if softmax_words is not None:
         table.append(same("softmax/W", (softmax_words, width), "softmax.weight"))
         table.append(same("softmax/b", (softmax_words,), "softmax.bias"))
@@ -151,12 +154,12 @@ RNN_NAME = re.compile(
 PARTS = {"kernel": "W_0", "bias": "B", "projection/kernel": "W_P_0"}
 
 
-def old_name(name: str) -> str:
-    """The one old name of a tensor: a checkpoint spells it otherwise, as does a network of one layer or direction.
+def canonical_name(name: str) -> str:
+    """The HDF5 name of a tensor; checkpoints, and networks with one layer or direction, spell it differently.
 
-    >>> old_name("lm/RNN_1/rnn/multi_rnn_cell/cell_0/lstm_cell/kernel")
+    >>> canonical_name("lm/RNN_1/rnn/multi_rnn_cell/cell_0/lstm_cell/kernel")
     'RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell/W_0'
-    >>> old_name("rnn/LSTMCell/bias")
+    >>> canonical_name("rnn/LSTMCell/bias")
     'RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/B'
     """
     name = name.removeprefix("lm/")
@@ -167,45 +170,45 @@ def old_name(name: str) -> str:
     return f"RNN_{found['direction'] or 0}/RNN/MultiRNNCell/Cell{int(found['layer'] or 0)}/LSTMCell/{part}"
 
 
-class OldSource:
-    """A source under the one old name of each tensor, its values as float32, its peculiarities ironed out."""
+class CanonicalSource:
+    """A source with canonical names and float32 values, its variants made the same."""
 
     def __init__(self, source: Source, where: str) -> None:
         self._source, self._where = source, where
         self._names: dict[str, str] = {}
         for name in source.shapes:
-            if (other := self._names.setdefault(old_name(name), name)) != name:
-                raise WeightsError(f"{where}: {other} and {name} are two spellings of one tensor; which is meant?")
+            if (other := self._names.setdefault(canonical_name(name), name)) != name:
+                raise WeightsError(f"{where}: {other} and {name} are two names of the same tensor; remove one of them")
         if "softmax/W" not in self._names and {"softmax/b", "embedding"} <= self._names.keys():
             self._names["softmax/W"] = self._names["embedding"]  # trained with share_embedding_softmax
         table = source.shapes[self._names["char_embed"]] if "char_embed" in self._names else (BYTES,)
         rows = table[0] if table else 0
         if rows not in (BYTES, BYTES + 1):
             raise WeightsError(
-                f"{where}: the character table char_embed has {rows} rows; known are {BYTES} (256 bytes and five "
-                f"marks) and {BYTES + 1} (a padding row in front). A table of other characters would need its list "
-                "of characters, which this layout does not hold."
+                f"{where}: the character table char_embed has {rows} rows; accepted: {BYTES} (256 bytes and five "
+                f"marks) and {BYTES + 1} (with a padding row first). A table of other characters would need a list "
+                "of its characters, which this layout does not hold."
             )
         self.padded = rows != BYTES
-        """The character table has a row for "no token" in front; ours, like most files', begins with byte 0."""
+        """The character table starts with a row for padding; ours, as in most files, starts with byte 0."""
 
     @property
     def shapes(self) -> dict[str, Shape]:
-        """Old name to shape."""
+        """The shape of every tensor, by its canonical name."""
         shapes = {old: tuple(self._source.shapes[name]) for old, name in self._names.items()}
         return shapes | {"char_embed": (BYTES, *shapes["char_embed"][1:])} if self.padded else shapes
 
     def read(self, name: str) -> Array:
-        """The values of one tensor, checked to be numbers."""
-        values = as_numbers(self._source.read(self._names[name]), f"{self._where}: {self._names[name]}")
+        """The values of one tensor; they must be finite numbers."""
+        values = finite_float32(self._source.read(self._names[name]), f"{self._where}: {self._names[name]}")
         return values[1:] if self.padded and name == "char_embed" else values
 
 
-def as_numbers(values: Array, where: str) -> Array:
-    """Values as float32; anything that is not a finite number is refused."""
+def finite_float32(values: Array, where: str) -> Array:
+    """Values as float32; anything but finite numbers is refused."""
     if not np.issubdtype(values.dtype, np.floating):
         raise WeightsError(f"{where} holds {values.dtype}; weights are floating-point numbers")
-    with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is refused below
+    with np.errstate(over="ignore"):  # values too large for float32 become infinite and are refused below
         values = values.astype(np.float32, copy=False)
     if not np.isfinite(values).all():
         bad = int(values.size - np.isfinite(values).sum())
@@ -213,16 +216,19 @@ def as_numbers(values: Array, where: str) -> Array:
     return values
 
 
-def read_weights(source: Source, table: list[Tie], where: str) -> tuple[dict[str, Tensor], list[str]]:
-    """Our weights, and the names that nothing used. Shapes are checked before any value is read."""
-    unused = compare(source.shapes, {tie.old: tie.shape for tie in table}, where=where)
+def read_weights(source: Source, table: list[TensorMap], where: str) -> tuple[dict[str, Tensor], list[str]]:
+    """Our weights, and the names of tensors that were not used. Shapes are checked before values are read."""
+    unused = compare(source.shapes, {tensor.old: tensor.shape for tensor in table}, where=where)
     weights = {}
-    for tie in table:
-        for ours, values in zip(tie.ours, tie.there(source.read(tie.old)), strict=True):
+    for tensor in table:
+        for ours, values in zip(tensor.ours, tensor.to_ours(source.read(tensor.old)), strict=True):
             weights[ours] = torch.from_numpy(np.ascontiguousarray(values))
     return weights, unused
 
 
-def old_weights(weights: dict[str, Tensor], table: list[Tie]) -> dict[str, Array]:
-    """Old tensors from our weights: the way back."""
-    return {tie.old: np.ascontiguousarray(tie.back(*(weights[name].numpy() for name in tie.ours))) for tie in table}
+def old_arrays(weights: dict[str, Tensor], table: list[TensorMap]) -> dict[str, Array]:
+    """The old tensors that our weights correspond to."""
+    return {
+        tensor.old: np.ascontiguousarray(tensor.to_old(*(weights[name].numpy() for name in tensor.ours)))
+        for tensor in table
+    }

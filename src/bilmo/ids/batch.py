@@ -32,16 +32,22 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Padded rows of places in `words`; both directions read the same words, each in its own order."""
+class Places:
+    """Where the distinct words of a batch occur; both directions read the same words, each in its own order."""
+
+    forward: Ids
+    """(B, T): the number of the word at each step of the forward stack."""
+    backward: Ids
+    """(B, T): the same for the backward stack; for whole sentences, `forward` reversed row by row."""
+    lengths: Ids
+    """(B,): steps of each row, boundaries included; the rest of a row is padding."""
+
+
+@dataclass(frozen=True)
+class Batch(Places):
+    """The places of a batch with its words."""
 
     words: Words
-    forward: Ids
-    """(B, T): the word at each step of the forward stack."""
-    backward: Ids
-    """(B, T): the word at each step of the backward stack; for whole sentences, `forward` reversed row by row."""
-    lengths: Ids
-    """(B,): steps of a row, boundaries included; longer than that is padding."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +82,11 @@ class Indexer:
 
     def batch(self, sentences: Sequence[Sentence]) -> Batch:
         """Whole sentences, each between its boundaries."""
-        keys, rows = self.places(sentences)
-        return Batch(self.words(keys), *rows)
+        keys, places = self.places(sentences)
+        return Batch(places.forward, places.backward, places.lengths, self.words(keys))
 
-    def places(self, sentences: Sequence[Sentence]) -> tuple[list[Key], tuple[Ids, Ids, Ids]]:
-        """The keys of the distinct words, and (forward, backward, lengths) that point at them."""
+    def places(self, sentences: Sequence[Sentence]) -> tuple[list[Key], Places]:
+        """The keys of the distinct words, and where each of them occurs."""
         numbers: dict[Key, int] = {}
         seen: dict[str, int] = {}  # spares spelling a word out each time it occurs
 
@@ -96,7 +102,7 @@ class Indexer:
         for k, row in enumerate(rows):
             forward[k, : len(row)] = row
             backward[k, : len(row)] = row[::-1]
-        return list(numbers), (forward, backward, lengths)
+        return list(numbers), Places(forward, backward, lengths)
 
 
 def listed(sentences: Iterable[Sentence]) -> list[Sentence]:

@@ -1,13 +1,14 @@
-"""Word encoders: a word without its context becomes a vector.
+"""Word encoders: from a word without context to its vector.
 
-Knows: ids.batch.Words, config, convolve, prepared, torch. Blind to: sentences, recurrence, files.
+Knows: ids.batch.Words, config, kernels, torch. Blind to: sentences, recurrence, files.
 """
 
 # U distinct words, C characters, E character width, F filters, M table width, D network width
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import copy
+from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 import torch
@@ -17,12 +18,15 @@ from torch import Tensor, nn
 from bilmo.ids.batch import Words
 from bilmo.net.config import BiLMConfig, CharsConfig, Precision, TableConfig
 from bilmo.net.kernels.convolve import LargestAnswers
-from bilmo.net.kernels.encoder import Int8Convolutions, Linear, PreparedHighway, Tables, linear
+from bilmo.net.kernels.encoder import Int8Convolutions, PreparedHighway, Tables, linear
 
 AT_ONCE = 1 << 22
 """Windows times filters held at a time (16 MB of float32)."""
 LONG = 1 << 14
-"""Characters of a word that are looked at together."""
+"""Characters of a word that are convolved at a time."""
+
+Map = Callable[[Tensor], Tensor]
+"""A module, or a prepared one."""
 
 
 class Highway(nn.Module):
@@ -39,8 +43,7 @@ class Highway(nn.Module):
         return g * x + (1 - g) * F.relu(self.transform(x))
 
 
-def prepared_highways(highways: nn.ModuleList, precision: Precision) -> list[PreparedHighway]:
-    """The same highways, for inference."""
+def _prepared_highways(highways: nn.ModuleList, precision: Precision) -> list[Map]:
     each = cast("Iterable[Highway]", highways)
     return [PreparedHighway(highway.transform, highway.carry, precision) for highway in each]
 
@@ -54,18 +57,6 @@ class CharCNN(nn.Module):
         self.table = nn.Parameter(torch.empty(config.rows, config.width))
         self.filters = nn.ModuleList(nn.Conv1d(config.width, n, w) for w, n in config.filters)
         self.highways = nn.ModuleList(Highway(config.outputs) for _ in range(config.highways))
-        self._largest: Callable[[Tensor], Tensor] | None = None
-        self._highways: list[PreparedHighway] = []
-
-    @torch.no_grad()
-    def prepare(self, precision: Precision) -> None:
-        """Make the weights ready for inference; they must not change any more."""
-        # A table of Unicode characters may have thousands of rows, so in float32 convolutions stay as they are there.
-        if self.config.kind == "bytes":
-            self._largest = Tables(self.table, self.convolutions())
-        elif precision == "int8":
-            self._largest = Int8Convolutions(self.table, self.convolutions())
-        self._highways = prepared_highways(self.highways, precision)
 
     def convolutions(self) -> list[nn.Conv1d]:
         """One for each width, in the order of the config."""
@@ -73,45 +64,54 @@ class CharCNN(nn.Module):
 
     def forward(self, chars: Tensor) -> Tensor:
         """(U, C) ids to (U, F)."""
-        here = chars.device.type == "cpu"
-        prepared = here and not torch.is_grad_enabled()
-        if prepared:
-            largest = self._largest or self._convolved
-        else:
-            largest = self._trained if here else self._convolved
-        overlap = self.config.widest_filter - 1
-        x = largest(chars[:, : LONG + overlap])  # (U, F)
-        for at in range(LONG, chars.shape[1] - overlap, LONG):  # a word of a million characters, piece by piece
-            x = torch.maximum(x, largest(chars[:, at : at + LONG + overlap]))
-        x = F.relu(x) if self.config.activation == "relu" else torch.tanh(x)
-        for highway in self._highways if prepared and self._highways else self.highways:
-            x = highway(x)
-        return x
+        fast = chars.device.type == "cpu" and torch.is_grad_enabled()
+        largest = self._largest_for_training if fast else self._largest
+        return _filtered(chars, self.config, largest, cast("Iterable[Map]", self.highways))
 
-    def _trained(self, chars: Tensor) -> Tensor:
-        """(U, C) ids to (U, F), the same with a fast way back."""
+    def _largest_for_training(self, chars: Tensor) -> Tensor:
+        """As `_largest`, with a fast backward."""
         filters = [part for conv in self.convolutions() for part in (conv.weight, conv.bias)]
         return cast("Tensor", LargestAnswers.apply(chars, self.table, *filters))  # type: ignore[no-untyped-call]
 
-    def _convolved(self, chars: Tensor) -> Tensor:
-        """(U, C) ids to (U, F): the largest answer of each filter."""
+    def _largest(self, chars: Tensor) -> Tensor:
+        """(U, C) ids to (U, F): the largest answer of each filter over all places, in pieces of bounded size."""
         embedded = F.embedding(chars, self.table).transpose(1, 2)  # (U, E, C)
-        return torch.cat([self._best(embedded, conv) for conv in self.convolutions()], dim=1)
+        best = []
+        for conv in self.convolutions():
+            width = conv.kernel_size[0]
+            places = embedded.shape[2] - width + 1
+            step = max(1, AT_ONCE // (conv.out_channels * max(1, len(embedded))))
+            pieces = [conv(embedded[:, :, at : at + step + width - 1]).amax(dim=2) for at in range(0, places, step)]
+            best.append(pieces[0] if len(pieces) == 1 else torch.stack(pieces).amax(dim=0))  # (U, n)
+        return torch.cat(best, dim=1)
 
-    def _best(self, embedded: Tensor, conv: nn.Conv1d) -> Tensor:
-        """The largest answer of each filter over all places: (U, E, C) to (U, n), in pieces of bounded size."""
-        width = conv.kernel_size[0]
-        places = embedded.shape[2] - width + 1
-        step = max(1, AT_ONCE // (conv.out_channels * max(1, len(embedded))))
-        pieces = [embedded[:, :, at : at + step + width - 1] for at in range(0, places, step)]
-        best: Tensor = conv(pieces[0]).amax(dim=2)
-        for piece in pieces[1:]:
-            best = torch.maximum(best, conv(piece).amax(dim=2))
-        return best
+    def prepared(self, precision: Precision) -> Map:
+        """The same for inference, with copied weights."""
+        largest: Map
+        if self.config.kind == "bytes":
+            largest = Tables(self.table, self.convolutions())
+        elif precision == "int8":
+            largest = Int8Convolutions(self.table, self.convolutions())
+        else:  # a table of Unicode characters may have thousands of rows, too many for `Tables`
+            largest = copy.deepcopy(self).requires_grad_(False)._largest
+        highways = _prepared_highways(self.highways, precision)
+        return lambda chars: _filtered(chars, self.config, largest, highways)
+
+
+def _filtered(chars: Tensor, config: CharsConfig, largest: Map, highways: Iterable[Map]) -> Tensor:
+    """(U, C) ids to (U, F); a word of a million characters goes through the filters piece by piece."""
+    overlap = config.widest_filter - 1
+    x = largest(chars[:, : LONG + overlap])
+    for at in range(LONG, chars.shape[1] - overlap, LONG):
+        x = torch.maximum(x, largest(chars[:, at : at + LONG + overlap]))
+    x = F.relu(x) if config.activation == "relu" else torch.tanh(x)
+    for highway in highways:
+        x = highway(x)
+    return x
 
 
 class WordTable(nn.Module):
-    """A vector for each word of the vocabulary; given vectors keep learned rows for the three marks."""
+    """One vector for each word of the vocabulary; given vectors have learned rows for the three marks."""
 
     def __init__(self, config: TableConfig) -> None:
         super().__init__()
@@ -140,32 +140,54 @@ class WordEncoder(nn.Module):
         self.chars = CharCNN(parts.chars) if parts.chars else None
         self.project = nn.Linear(parts.outputs, config.width) if parts.project else None
         self.highways = nn.ModuleList(Highway(config.width) for _ in range(parts.highways))
-        self._project: Linear | None = None
-        self._highways: list[PreparedHighway] = []
-
-    @torch.no_grad()
-    def prepare(self, precision: Precision) -> None:
-        """Make the weights ready for inference; they must not change any more."""
-        if self.chars is not None:
-            self.chars.prepare(precision)
-        if self.project is not None:
-            self._project = linear(self.project.weight, self.project.bias, precision)
-        self._highways = prepared_highways(self.highways, precision)
 
     def forward(self, words: Words) -> Tensor:
         """The distinct words of a batch to (U, D)."""
         device = next(self.parameters()).device
-        parts = []
-        if self.table is not None:
-            assert words.ids is not None
-            parts.append(self.table(torch.as_tensor(words.ids, device=device)))
-        if self.chars is not None:
-            assert words.chars is not None
-            parts.append(self.chars(torch.as_tensor(words.chars, device=device)))
-        x = torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]  # (U, M + F)
-        prepared = not torch.is_grad_enabled() and x.device.type == "cpu"
-        project = self._project if prepared and self._project else self.project
-        x = project(x) if project is not None else x  # (U, D)
-        for highway in self._highways if prepared and self._highways else self.highways:
-            x = highway(x)
-        return x
+        return _encoded(words, device, self.table, self.chars, self.project, cast("Sequence[Map]", self.highways))
+
+
+class PreparedWords:
+    """A word encoder for inference on the CPU, made once from a `WordEncoder`.
+
+    Weights are copied, but for the table of words: it may be larger than all the rest, and stays shared.
+    """
+
+    def __init__(self, encoder: WordEncoder, precision: Precision) -> None:
+        self._table: Map | None = None
+        if encoder.table is not None:
+            with torch.device("meta"):
+                table = WordTable(encoder.table.config)
+            table.load_state_dict(encoder.table.state_dict(), assign=True)
+            self._table = table.requires_grad_(False)
+        self._chars = encoder.chars.prepared(precision) if encoder.chars is not None else None
+        project = encoder.project
+        self._project = linear(project.weight, project.bias, precision) if project is not None else None
+        self._highways = _prepared_highways(encoder.highways, precision)
+
+    def __call__(self, words: Words) -> Tensor:
+        """As `WordEncoder.forward`."""
+        return _encoded(words, torch.device("cpu"), self._table, self._chars, self._project, self._highways)
+
+
+def _encoded(
+    words: Words,
+    device: torch.device,
+    table: Map | None,
+    chars: Map | None,
+    project: Map | None,
+    highways: Sequence[Map],
+) -> Tensor:
+    """The distinct words of a batch to (U, D) by the parts of a word encoder, trainable or prepared."""
+    parts = []
+    if table is not None:
+        assert words.ids is not None
+        parts.append(table(torch.as_tensor(words.ids, device=device)))
+    if chars is not None:
+        assert words.chars is not None
+        parts.append(chars(torch.as_tensor(words.chars, device=device)))
+    x = torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]  # (U, M + F)
+    x = project(x) if project is not None else x  # (U, D)
+    for highway in highways:
+        x = highway(x)
+    return x

@@ -1,1 +1,1 @@
-"""What vectors mean: neighbours of a word."""
+"""The meaning of words: one vector per word, and its nearest neighbours."""

@@ -11,7 +11,7 @@ from bilmo.sense.uses import WordVectors, unit
 
 
 def nearest(vectors: WordVectors, word: str, most: int) -> list[tuple[str, float]]:
-    """Up to `most` other words and their cosines, the nearest first. The word must be among the vectors."""
+    """Up to `most` other words and their cosines, nearest first. The word must be among the vectors."""
     values = unit(vectors.values)
     here = vectors.words.index(word)
     cosines = values @ values[here]

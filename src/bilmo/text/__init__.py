@@ -1,1 +1,1 @@
-"""Text to tokens; no numpy, no torch."""
+"""Text to tokens; without numpy and torch."""

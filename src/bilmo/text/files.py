@@ -1,4 +1,4 @@
-"""Lines from a file, whatever it is packed in, one at a time.
+"""The lines of text files, plain or compressed, one at a time.
 
 Knows: compression. Blind to: what a line means.
 """
@@ -21,14 +21,14 @@ from bilmo.errors import BilmoError, DamagedFile, TextError, need
 
 STDIN = Path("-")
 
-# A packed file is known by its first bytes, so a wrong ending does no harm.
+# A compressed file is recognised by its first bytes, whatever its name.
 GZIP, XZ, ZSTD = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 ZSTD_MODULE = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
-    """Open a plain, .gz, .xz or .zst file, or standard input for "-", to read its unpacked bytes."""
+    """Open a plain, .gz, .xz or .zst file, or standard input for "-", and read its decompressed bytes."""
     if path == STDIN:
         if sys.stdin is None:
             raise TextError(f"{path}: standard input is closed; pipe text into it, or name a file")
@@ -39,7 +39,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     except FileNotFoundError:
         raise TextError(f"{path}: there is no such file") from None
     except IsADirectoryError:
-        raise TextError(f"{path}: this is a folder; name a file in it") from None
+        raise TextError(f"{path}: is a folder; name a file in it") from None
     except OSError as error:
         raise TextError(f"{path}: cannot be read ({error.strerror})") from None
     with raw, _unpacking(path, raw) as file:
@@ -59,19 +59,19 @@ def _unpacking(path: Path, raw: io.BufferedReader) -> io.BufferedReader:
 
 
 def unpacking_errors() -> tuple[type[Exception], ...]:
-    """What a damaged packed file raises; Zstandard's own error exists only where its package was needed."""
+    """What a damaged compressed file raises; Zstandard's own error exists only if its package was imported."""
     zstd = sys.modules.get(ZSTD_MODULE)
     return (EOFError, lzma.LZMAError, gzip.BadGzipFile, ZlibError, *((zstd.ZstdError,) if zstd else ()))
 
 
 def lines(path: Path) -> Iterator[str]:
-    r"""Lines of UTF-8 text without their ends; only "\n" or "\r\n" ends a line, a byte order mark is dropped."""
+    r"""Lines of UTF-8 text without their ends. Only "\n" or "\r\n" ends a line; a byte order mark is dropped."""
     with open_bytes(path) as file:
         yield from _decoded(file, str(path))
 
 
 def all_lines(paths: Iterable[Path]) -> Iterator[str]:
-    """Lines of many files one after the other; a folder stands for all files in it, a zip for all it holds."""
+    """Lines of many files, one after the other; a folder means all files in it, a zip all files it holds."""
     for path in files(paths):
         if path != STDIN and zipfile.is_zipfile(path):
             yield from _zipped(path)
@@ -80,7 +80,7 @@ def all_lines(paths: Iterable[Path]) -> Iterator[str]:
 
 
 def files(paths: Iterable[Path]) -> list[Path]:
-    """Files in a fixed order: those named, and in place of a folder all in it by name, hidden ones left out."""
+    """Files in a fixed order; a folder is replaced by the files in it, sorted by name, without hidden ones."""
     found = []
     for path in paths:
         if not path.is_dir():
@@ -106,7 +106,7 @@ def _zipped(path: Path) -> Iterator[str]:
                         yield from _decoded(file, f"{path}: {member}")
     except BilmoError:
         raise
-    except Exception as error:  # a damaged zip fails in as many ways as there are kinds of packing
+    except Exception as error:  # a damaged zip raises many kinds of errors
         raise DamagedFile(f"{path}: cannot be unpacked ({error}). The zip is damaged or encrypted.") from None
 
 
@@ -123,17 +123,17 @@ def _decoded(file: IO[bytes], name: str) -> Iterator[str]:
         ) from None
     except unpacking_errors() as error:
         raise DamagedFile(
-            f"{name}: unpacking broke off after line {number} ({error}). "
-            "The file is truncated or damaged; fetch it again."
+            f"{name}: decompression failed after line {number} ({error}). "
+            "The file is truncated or damaged; download it again."
         ) from None
 
 
 def _advice(line: bytes) -> str:
-    """What to do about a line that is not UTF-8."""
+    """Advice for a line that is not UTF-8."""
     if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "It begins as UTF-16 does; convert it first: iconv -f UTF-16 -t UTF-8 OLD > NEW"
+        return "It starts like UTF-16; convert it first: iconv -f UTF-16 -t UTF-8 OLD > NEW"
     if b"\0" in line:
-        return "It holds zero bytes, so it is no text; name the files of text alone."
+        return "It holds zero bytes, so it is not text; name only text files."
     return (
         "bilmo reads UTF-8; convert the file first with: iconv -f ENCODING -t UTF-8 OLD > NEW. "
         "ENCODING is often LATIN1 in the West, GB18030 for Chinese."

@@ -1,6 +1,6 @@
-"""Raw text to sentences, each a list of tokens: western rules, Chinese words, or what is split already.
+"""Raw text to sentences, each a list of tokens: by Western rules, as Chinese, or at spaces for tokenized text.
 
-Nothing is lost and nothing is changed: the tokens of a text, joined, are the text without its white space.
+Nothing is lost or changed: the tokens of a text, joined, are the text without its white space.
 
 Knows: regex, rjieba. Blind to: files, ids.
 """
@@ -17,12 +17,12 @@ import regex
 from bilmo.errors import TextError
 
 Split = Literal["spaces", "en", "west", "zh"]
-"""How text becomes tokens: at spaces, by English rules, by those of any language with spaces, or as Chinese."""
+"""How text is split: at spaces, by English rules, by rules for any language with spaces, or as Chinese."""
 Splitter = Callable[[str], list[list[str]]]
-"""A line of text to its sentences."""
+"""A function from a line of text to its sentences."""
 
 SAMPLE = 2000
-"""Lines that are looked at to find out how a text wants to be split."""
+"""Number of lines from which the way to split is detected."""
 
 
 def splitter(how: str) -> Splitter:
@@ -33,12 +33,12 @@ def splitter(how: str) -> Splitter:
     """
     known: dict[str, Splitter] = {"spaces": at_spaces, "en": english, "west": western, "zh": chinese}
     if how not in known:
-        raise TextError(f"split is {how!r}; known are auto, {', '.join(known)}")
+        raise TextError(f"split is {how!r}; accepted: auto, {', '.join(known)}")
     return known[how]
 
 
 def at_spaces(line: str) -> list[list[str]]:
-    """One sentence: the line was split before, and white space of any kind stands between its tokens."""
+    """One sentence whose tokens are separated by white space of any kind."""
     tokens = line.split()
     return [tokens] if tokens else []
 
@@ -46,13 +46,13 @@ def at_spaces(line: str) -> list[list[str]]:
 WORD = r"[\p{L}\p{M}\p{N}]"
 TOKEN = regex.compile(
     rf"""
-    (?:https?://|www\.)[^\s<>"]*[\p{{L}}\p{{N}}/]                  # an address on the web
-  | {WORD}+(?:[.+_-]{WORD}+)*@{WORD}+(?:[.-]{WORD}+)+              # an address for mail
+    (?:https?://|www\.)[^\s<>"]*[\p{{L}}\p{{N}}/]                  # a web address
+  | {WORD}+(?:[.+_-]{WORD}+)*@{WORD}+(?:[.-]{WORD}+)+              # an e-mail address
   | (?:\p{{L}}\.){{2,}}                                            # U.S., e.g.
   | {WORD}+(?:[-'’_&]{WORD}+|(?<=\p{{N}})[.,:/]\p{{N}}+)*          # words, numbers, well-known, 3.14
   | \.{{2,}} | …+ | -{{2,}}                                        # dots and dashes stay together
-  | \s+                                                            # or an accent would join the space before it
-  | \X                                                             # anything else: one character as a reader sees it
+  | \s+                                                            # else an accent would join the space before it
+  | \X                                                             # anything else: one character as readers see it
     """,
     regex.VERBOSE,
 )
@@ -67,17 +67,17 @@ OPENERS = regex.compile(r"[\p{Lu}\p{Lt}\p{Lo}\p{N}\"'“‘«(\[{¿¡—–-]")
 
 
 def western(line: str) -> list[list[str]]:
-    """Words and sentences of a language that puts spaces between its words."""
+    """Split a line of a language that writes spaces between words."""
     return list(_sentences(_tokens(line)))
 
 
 def english(line: str) -> list[list[str]]:
-    """The same, with do|n't and he|'s in two, as English text is usually prepared."""
+    """Split as `western` does, and split do|n't and he|'s in two, as is usual for English."""
     return [[part for token in sentence for part in _without_clitic(token)] for sentence in western(line)]
 
 
 def _tokens(line: str) -> Iterator[tuple[str, bool]]:
-    """Tokens, and whether white space stands before each; a full stop that belongs to a word stays with it."""
+    """Tokens, and whether white space precedes each; the full stop of an abbreviation stays with it."""
     end, held, spaced = -1, "", False
     for match in TOKEN.finditer(line):
         token = match[0]
@@ -105,7 +105,7 @@ def _sentences(tokens: Iterable[tuple[str, bool]]) -> Iterator[list[str]]:
     sentence: list[str] = []
     ended = False
     for token, spaced in tokens:
-        # After an end mark: what closes belongs to the sentence, what can open one begins the next.
+        # After an end mark, a closing mark still belongs to the sentence; a token that can open one starts the next.
         if ended and not (token in CLOSERS and not spaced) and token not in ENDS:
             if spaced and OPENERS.match(token):
                 yield sentence
@@ -128,7 +128,7 @@ RUN = regex.compile(r"\p{Han}+|[^\p{Han}]+")
 
 
 def chinese(line: str) -> list[list[str]]:
-    """Words by rjieba, sentences by their end marks; stretches in other scripts by western rules."""
+    """Split words by rjieba and sentences at end marks; text in other scripts is split by Western rules."""
     cut = _chinese_words()
     sentences: list[list[str]] = []
     sentence: list[str] = []
@@ -146,7 +146,7 @@ def chinese(line: str) -> list[list[str]]:
 
 @cache
 def _chinese_words() -> Callable[[str], list[str]]:
-    import rjieba  # takes a moment to load its dictionary, so only where there is Chinese
+    import rjieba  # imported only for Chinese, because loading its dictionary takes a moment
 
     cut: Callable[[str], list[str]] = rjieba.cut
     return cut
@@ -156,9 +156,9 @@ ENGLISH = frozenset("the of and to a in that he was it his is with as i for on n
 
 
 def detect(lines: Iterable[str]) -> Split:
-    """How a text wants to be split, from its first lines.
+    """Detect how to split a text, from its first lines.
 
-    Spaces before full stops, or short stretches of Chinese between spaces, say that it was split before.
+    Spaces before punctuation, or short runs of Chinese between spaces, mean that the text is already tokenized.
     """
     sample = list(islice((line for line in lines if line.strip()), SAMPLE))
     text = "\n".join(sample)
@@ -174,13 +174,13 @@ def detect(lines: Iterable[str]) -> Split:
     return "en" if sum(word in ENGLISH for word in words) * 8 > len(words) else "west"
 
 
-def told_or_detected(lines: Iterable[str], how: str) -> tuple[str, Iterator[str]]:
-    """How to split a text, `how` or for "auto" what its first lines say; and all its lines that are not blank.
+def choose_split(lines: Iterable[str], split: str) -> tuple[str, Iterator[str]]:
+    """`split`, or the way detected from the first lines if it is "auto"; and all lines that are not blank.
 
-    The text is read once, for it may come through a pipe.
+    The text is read once, because it may come through a pipe.
     """
     rest = (line for line in lines if line.strip())
-    if how != "auto":
-        return how, rest
+    if split != "auto":
+        return split, rest
     first = list(islice(rest, SAMPLE))
     return detect(first), chain(first, rest)

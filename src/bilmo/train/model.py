@@ -9,24 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import cast
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from bilmo.ids.batch import Indexer, Words
+from bilmo.ids.batch import Batch, Indexer, Words
 from bilmo.ids.chars import UNKNOWN, Ids
 from bilmo.ids.vocab import MARKS
 from bilmo.ids.windows import Reading, TextStep
-from bilmo.net.bilm import BiLM, Rows
+from bilmo.net.bilm import BiLM
 from bilmo.net.config import Direction
-from bilmo.net.kernels.threads import trained_side_by_side
 from bilmo.net.softmax import Softmax
-from bilmo.net.state import LayerState, State
+from bilmo.net.state import State
 from bilmo.train.loss import Loss
 
 
@@ -101,39 +98,27 @@ class LanguageModel(nn.Module):
         self, text: TextStep, words: WordArrays, targets: Callable[[Ids], Ids], state: State, loss: Loss
     ) -> tuple[Judged, State]:
         """Loss of each direction on a step of text, and the state after it."""
-        rows = Rows(text.lengths)
         readings: dict[Direction, Reading] = {"forward": text.forward, "backward": text.backward}
-        readings = {d: readings[d] for d in self.bilm.config.directions}
-        packed = {d: rows.pack(reading.inputs) for d, reading in readings.items()}
-        tops, after = self._tops(rows, packed, words, state)
-        outputs = torch.cat(tops).float()
-        wanted = [torch.from_numpy(targets(rows.pack(reading.targets).numpy())) for reading in readings.values()]
-        mean, each = loss(self.softmax, outputs, torch.cat(wanted).to(outputs.device))
-        halves = [float(part.double().mean()) for part in each.chunk(len(tops))]
-        return Judged(mean, dict(zip(readings, halves, strict=True)), len(wanted[0])), after
-
-    def _tops(
-        self, rows: Rows, inputs: dict[Direction, Tensor], words: WordArrays, state: State
-    ) -> tuple[list[Tensor], State]:
-        """What the last layer of each direction makes of its packed inputs (N,): (N, D) each; and the state after."""
-        distinct, where = torch.unique(torch.cat(list(inputs.values())), return_inverse=True)
+        readings = {direction: readings[direction] for direction in self.bilm.config.directions}
+        inputs = torch.from_numpy(np.stack([reading.inputs for reading in readings.values()]))  # (1 or 2, B, T)
+        distinct, places = torch.unique(inputs, return_inverse=True)
+        batch = Batch(
+            forward=places[0].numpy(),
+            backward=places[-1].numpy(),
+            lengths=text.lengths,
+            words=self._without_some_vectors(words.pick(distinct.numpy())),
+        )
         device = self.softmax.weight.device
-        half = partial(torch.autocast, device.type, torch.bfloat16, enabled=self.bfloat16_products)
-        after: dict[Direction, list[LayerState]] = {}
-
-        def top(direction: Direction, random: torch.Generator, x: Tensor) -> Tensor:
-            with half():  # which every thread has to say for itself
-                outputs, after[direction] = self.bilm.stack(direction, x, rows, state.stacks[direction], random=random)
-                return self.bilm.drop(outputs[-1], random)
-
-        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.head_only), half():
-            vectors = self.bilm.words(self._without_some_vectors(words.pick(distinct.numpy())))  # (U, D)
-            places = where.to(device).split([len(places) for places in inputs.values()])
-            tops = trained_side_by_side(
-                [partial(top, direction, _generator(device)) for direction in inputs],
-                [F.embedding(here, vectors) for here in places],  # (N, D) each
-            )
-        return tops, State(after)
+        with (
+            torch.set_grad_enabled(torch.is_grad_enabled() and not self.head_only),
+            torch.autocast(device.type, torch.bfloat16, enabled=self.bfloat16_products),
+        ):
+            layers, after = self.bilm(batch, state, only_top=True, separate_graphs=True)
+        outputs = torch.cat(layers.tops).float()
+        wanted = [torch.from_numpy(targets(layers.packing.pack(r.targets).numpy())) for r in readings.values()]
+        mean, each = loss(self.softmax, outputs, torch.cat(wanted).to(device))
+        halves = [float(part.double().mean()) for part in each.chunk(len(wanted))]
+        return Judged(mean, dict(zip(readings, halves, strict=True)), len(wanted[0])), after
 
     def _without_some_vectors(self, words: Words) -> Words:
         """While training, a share of the words as if they had no vector, so that their spelling is learned too."""
@@ -143,11 +128,6 @@ class LanguageModel(nn.Module):
         dropped = torch.rand(len(words.ids)).numpy() < self.vector_dropout
         boundary = words.ids < MARKS.index(UNKNOWN)
         return replace(words, ids=np.where(dropped & ~boundary, MARKS.index(UNKNOWN), words.ids))
-
-
-def _generator(device: torch.device) -> torch.Generator:
-    """Random numbers of its own for a direction, which follow from torch's seed."""
-    return torch.Generator(device).manual_seed(int(torch.randint(2**62, ())))
 
 
 def _parameter(name: str) -> str:

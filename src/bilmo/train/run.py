@@ -27,7 +27,7 @@ from bilmo.store.atomic import new_file
 from bilmo.store.bundle import Bundle
 from bilmo.store.run_folder import CORPUS, RUN, alone, run_of
 from bilmo.text.files import STDIN, all_lines, files
-from bilmo.text.split import splitter, told_or_detected
+from bilmo.text.split import choose_split, splitter
 from bilmo.train import corpus as corpora
 from bilmo.train.build import Shape, shape_from, shape_of
 from bilmo.train.card import Story
@@ -175,7 +175,7 @@ def _corpus(
 ) -> tuple[str, Corpus]:
     """Read the text."""
     shutil.rmtree(work / CORPUS, ignore_errors=True)  # of a run that was stopped while it read
-    lang, lines = told_or_detected(_lines(texts), recipe.text.lang)
+    lang, lines = choose_split(_lines(texts), recipe.text.lang)
     seed, held_out = recipe.train.seed, recipe.text.held_out
     return lang, corpora.build(reading(lines), splitter(lang), work / CORPUS, held_out=held_out, seed=seed)
 

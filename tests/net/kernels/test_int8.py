@@ -98,8 +98,7 @@ def test_a_layer_stays_near_what_it_gave_in_float32(loop, project, rows):
     state = tuple(0.3 * torch.randn(rows[0], width) for width in ((32, 48) if project else (32, 32)))
     with torch.no_grad():
         expected = cell(x, steps, state)
-        cell.prepare("int8")
-        found = cell(x, steps, state)
+        found = cell.prepared("int8")(x, steps, state)
     for a, b in zip((found[0], *found[1]), (expected[0], *expected[1]), strict=True):
         assert torch.cosine_similarity(a, b).min() > 0.998
         assert not torch.equal(a, b)
@@ -119,7 +118,7 @@ def test_where_torch_lacks_the_operators_int8_is_refused_with_what_to_do(monkeyp
     _has_int8.cache_clear()
     try:
         with pytest.raises(ConfigError, match=r"precision int8 needs operators .* Use precision float32"):
-            network(cells=24).prepare("int8")
+            network(cells=24).prepared("int8")
     finally:
         _has_int8.cache_clear()
 
@@ -136,4 +135,4 @@ def test_operators_that_overflow_are_not_used(monkeypatch):
 
 def test_int8_is_for_an_lstm():
     with pytest.raises(ConfigError, match="precision int8 is for an LSTM; the cells of this model are gru"):
-        network(kind="gru", cells=8, project=False, cell_clip=None, projection_clip=None).prepare("int8")
+        network(kind="gru", cells=8, project=False, cell_clip=None, projection_clip=None).prepared("int8")

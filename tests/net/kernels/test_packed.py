@@ -1,9 +1,11 @@
+import subprocess
+import sys
+
 import pytest
 import torch
 
 import bilmo.net.kernels.lstm
 import bilmo.net.kernels.packed
-import bilmo.net.kernels.recurrence
 from bilmo.net.cells import Cell
 from bilmo.net.config import CellConfig
 from bilmo.net.kernels.packed import PackedLinear
@@ -22,7 +24,7 @@ def packing(request, monkeypatch):
 def loop(request, monkeypatch):
     """With torch's compiler, and where there is none."""
     if request.param == "python":
-        monkeypatch.setattr(bilmo.net.kernels.recurrence, "compiled", lambda steps: steps)
+        monkeypatch.setattr(bilmo.net.kernels.packed, "compiled", lambda steps: steps)
     return request.param
 
 
@@ -43,7 +45,8 @@ def test_missing_operators_are_found_out_and_not_used(monkeypatch):
 
 def test_operators_that_give_wrong_numbers_are_not_used(monkeypatch):
     bilmo.net.kernels.packed._has_packing.cache_clear()
-    monkeypatch.setattr(bilmo.net.kernels.packed, "_linear", lambda x, packed, bias: torch.zeros(5, 16))
+    plain = bilmo.net.kernels.packed._pack
+    monkeypatch.setattr(bilmo.net.kernels.packed, "_pack", lambda weight: plain(2 * weight))
     assert not bilmo.net.kernels.packed._has_packing()
     bilmo.net.kernels.packed._has_packing.cache_clear()
 
@@ -66,18 +69,21 @@ def test_a_prepared_layer_gives_what_it_gave_before(packing, loop, project, rows
     steps, x = Steps(rows), torch.randn(sum(rows), 6)
     state = tuple(torch.randn(rows[0], width) for width in ((6, 12) if project else (6, 6)))
     before, last = cell(x, steps, state)  # with gradients: plain weights
-    cell.prepare()
     with torch.no_grad():
-        after, end = cell(x, steps, state)
+        after, end = cell.prepared("float32")(x, steps, state)
     torch.testing.assert_close(after, before.detach(), atol=1e-5, rtol=1e-5)
     for a, b in zip(end, last, strict=True):
         torch.testing.assert_close(a, b.detach(), atol=1e-5, rtol=1e-5)
 
 
-def test_a_prepared_layer_still_trains():
-    torch.manual_seed(0)
-    cell = Cell(CellConfig(cells=12), 6)
-    cell.prepare()
-    out, _ = cell(torch.randn(3, 6), Steps((2, 1)), cell.zero_state(2))
-    out.sum().backward()
-    assert cell.recur.grad is not None and cell.recur.grad.abs().sum() > 0
+IMPORT = """
+import os
+before = dict(os.environ)
+import bilmo.embed.load, bilmo.train.run, bilmo.tasks.core.estimator
+print(sorted(name for name in os.environ if before.get(name) != os.environ[name]))
+"""
+
+
+def test_importing_the_library_sets_no_environment_variable():
+    done = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

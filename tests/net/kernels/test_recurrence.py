@@ -47,7 +47,7 @@ def run(kind, rows, given, clips=(None, None), keep=True):
     p = p[0] if p else None
     if keep:
         return LSTM.apply(x, steps, h, c, w, u, b, p, *clips)
-    return lstm(x, steps, h, c, PlainWeights(w, u, b, p), *clips)
+    return lstm(x, steps, (h, c), PlainWeights(w, u, b, p), *clips)
 
 
 def rnn_step(x, state, w, u, b):

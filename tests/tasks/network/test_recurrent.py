@@ -28,7 +28,7 @@ def torchs(ours: Recurrent) -> nn.LSTM:
         for cell, end in zip(cells, ("", "_reverse"), strict=False):
             getattr(theirs, f"weight_ih_l0{end}").copy_(ordered(cell.input))
             getattr(theirs, f"weight_hh_l0{end}").copy_(ordered(cell.recur))
-            getattr(theirs, f"bias_ih_l0{end}").copy_(ordered(cell._bias()))
+            getattr(theirs, f"bias_ih_l0{end}").copy_(ordered(cell.used_bias()))
             getattr(theirs, f"bias_hh_l0{end}").zero_()
     return theirs
 

@@ -1,1 +1,1 @@
-"""What commands print: tables, progress, learned weights."""
+"""What the commands print: tables, notes, progress bars, and the examples in help screens."""

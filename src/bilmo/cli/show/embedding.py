@@ -1,6 +1,6 @@
-"""How embedding looks: a bar while it runs, and vectors as a table where there is no file to write them to.
+"""Embedding on the screen: a bar while it runs, or the vectors themselves as tables or JSON lines.
 
-Knows: rich. Blind to: how vectors are made.
+Knows: rich. Blind to: how vectors are computed.
 """
 
 from __future__ import annotations
@@ -12,78 +12,75 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+
+from bilmo.cli.show.tables import bar
 
 if TYPE_CHECKING:
     from bilmo.embed.job import Event
     from bilmo.embed.output.table import EmbeddedText, VectorSpec
 
 LARGE = 100_000_000
-"""Bytes of a file whose size is told before it is made."""
+"""Size in bytes from which on the size of the output is announced."""
 NUMBERS = 6
-"""Numbers of a vector that a table shows."""
+"""How many numbers of each vector a table shows."""
 
 
 def embedding(events: Iterable[Event], output: Path, split: str) -> None:
-    """A run as it goes: sentences, tokens a second, time left; quiet where standard error is no terminal."""
+    """Show a run while it goes on (sentences, tokens per second, time left), and its result."""
     from bilmo.embed.job import Finished, Started, Step, readable
     from bilmo.embed.output.parts import folder_of
 
-    console = Console(stderr=True, highlight=False)
-    speed = TextColumn("{task.fields[speed]}")
     columns = (
         TextColumn("sentences"),
         BarColumn(),
         MofNCompleteColumn(),
-        speed,
+        TextColumn("{task.fields[speed]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(elapsed_when_finished=True),
     )
     tokens, piped = 0, False
-    begin = time.monotonic()
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-        task = bar.add_task("embedding", total=None, speed="")
+    started = time.monotonic()
+    with bar(*columns) as shown:
+        task = shown.add_task("embedding", total=None, speed="")
         try:
             for event in events:
                 if isinstance(event, Started):
                     piped = event.sentences is None
-                    bar.update(task, total=event.sentences, completed=event.done_sentences)
+                    shown.update(task, total=event.sentences, completed=event.done_sentences)
                     if event.bytes is not None and event.bytes >= LARGE:
-                        print(f"note: {output} will have about {readable(event.bytes)}", file=sys.stderr)
+                        print(f"note: the size of {output} will be about {readable(event.bytes)}", file=sys.stderr)
                     if event.done_parts:
-                        print(
-                            f"note: {event.done_parts:,} parts ({event.done_sentences:,} of {event.sentences:,} "
-                            "sentences) were done already",
-                            file=sys.stderr,
-                        )
+                        done = f"{event.done_sentences:,} of {event.sentences:,} sentences"
+                        print(f"note: resumed; {done} are already done", file=sys.stderr)
                 elif isinstance(event, Step):
                     tokens += event.tokens
-                    rate = f"{tokens / max(1e-9, time.monotonic() - begin):,.0f} tokens/s"
-                    bar.update(task, advance=event.sentences, speed=rate)
+                    rate = f"{tokens / max(1e-9, time.monotonic() - started):,.0f} tokens/s"
+                    shown.update(task, advance=event.sentences, speed=rate)
                 elif isinstance(event, Finished):
                     for note in event.notes:
                         print(f"note: {note}", file=sys.stderr)
                     print(f"{output}: {event.sentences:,} sentences, {event.tokens:,} tokens, split: {split}")
         except KeyboardInterrupt:
             if piped:
-                print("note: standard input cannot be read again, so nothing is kept to go on from", file=sys.stderr)
+                print("note: standard input cannot be read twice, so this run cannot be resumed", file=sys.stderr)
             elif folder_of(output).exists():
-                print("note: finished parts are kept; the same command goes on from there", file=sys.stderr)
+                print("note: finished parts are kept; the same command resumes the run", file=sys.stderr)
             raise
 
 
 def json_lines(rows: Iterable[EmbeddedText], spec: VectorSpec) -> None:
-    """A line for each text, as in a .jsonl file."""
+    """Write one line per text, as in a .jsonl file."""
     from bilmo.embed.output.jsonl import line
 
     for row in rows:
-        sys.stdout.buffer.write(line(row, spec) + b"\n")  # as bytes: a terminal's encoding is not always UTF-8
+        sys.stdout.buffer.write(line(row, spec) + b"\n")  # bytes, because a terminal's encoding is not always UTF-8
         sys.stdout.buffer.flush()
 
 
 def tables(rows: Iterable[EmbeddedText], spec: VectorSpec) -> None:
-    """Tokens and the first numbers of their vectors, for a terminal."""
+    """Print tokens and the first numbers of their vectors."""
     console = Console(highlight=False, markup=False)
     layers = range(spec.layers or 1)
     for row in rows:

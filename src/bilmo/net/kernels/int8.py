@@ -77,7 +77,7 @@ class Int8Linear:
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
         """(O, I) and (O,)."""
-        self._weight, self._bias = _pack(weight), bias.detach()
+        self._weight, self._bias = _pack(weight), bias.detach().clone()
 
     def __call__(self, x: Tensor) -> Tensor:
         """(n, I) to (n, O)."""
@@ -89,7 +89,7 @@ class Int8Weights:
 
     def __init__(self, into: Tensor, recur: Tensor, bias: Tensor, project: Tensor | None) -> None:
         """(4H, I), (4H, D), (4H,), (D, H)."""
-        self._into, self._bias = _pack(into), bias.detach()
+        self._into, self._bias = _pack(into), bias.detach().clone()
         self._recur = _pack(recur)
         self._project = [] if project is None else [_pack(project)]
 
@@ -98,8 +98,19 @@ class Int8Weights:
         product, largest = times(x, self._into)
         return torch.addcmul(self._bias, product, largest)
 
-    def run(self, gates: Tensor, rows: list[int], h: Tensor, c: Tensor, out: Tensor, *clips: float | None) -> Tensor:
-        """The steps of `lstm_steps_int8`."""
+    def steps(
+        self,
+        gates: Tensor,
+        rows: list[int],
+        h: Tensor,
+        c: Tensor,
+        out: Tensor,
+        cell_clip: float | None,
+        projection_clip: float | None,
+        kept: list[Tensor],
+    ) -> Tensor:
+        """Run `lstm_steps_int8`; nothing is kept, for these weights are not trained."""
+        clips = (cell_clip, projection_clip)
         last: Tensor = compiled(lstm_steps_int8)(gates, rows, h, c, out, self._recur, self._project, *clips)
         return last
 

@@ -1,27 +1,25 @@
-"""Weights of an LSTM prepared for inference: packed, as fast as this machine's libraries allow.
+"""The weights of an LSTM, as training uses them and packed for inference, as fast as this machine's libraries allow.
 
-With `steps` and `int8`, the only place that knows private operators of torch. Where they are missing, plain products
-stand in.
+Packed weights are for the CPU. With `lstm.py` and `int8.py`, this is the only place that knows private operators of
+torch; where they are missing, plain products replace them.
 
-Knows: torch, int8. Blind to: steps, layers, words.
+oneDNN, and torch in front of it, each keep the code that they generated for the last 1,024 shapes, and every number
+of rows is a shape: with text of all kinds that came to 700 MB. ONEDNN_PRIMITIVE_CACHE_CAPACITY=32 and
+LRU_CACHE_CAPACITY=32 in the environment bound it. They are read once, at the first product; the command line sets them.
+
+Knows: torch, lstm. Blind to: layers, words.
 """
 
-# n rows, I inputs, D outputs of a layer, H cells
+# n rows, I inputs, O outputs, D outputs of a layer, H cells
 
 from __future__ import annotations
 
-import os
 from functools import cache
 
 import torch
 from torch import Tensor
 
-from bilmo.net.kernels.int8 import Int8Weights
-
-# oneDNN, and torch in front of it, each keep the code they made for the last 1,024 shapes. Every number of rows is a
-# shape: with text of any kind that came to 700 MB. The last 32 serve as well. Both look once, when first used.
-for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
-    os.environ.setdefault(name, "32")
+from bilmo.net.kernels.lstm import compiled, lstm_steps
 
 FEW = 2
 """Rows up to which a product is limited by reading the weights, and a plain matrix is read fastest."""
@@ -33,72 +31,90 @@ class PackedLinear:
     """x @ w.T + b for weights that do not change any more."""
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
-        """(O, I) and (O,)."""
-        self._weight, self._bias = weight.detach(), bias.detach()
-        self._packed = _pack(self._weight) if _has_packing() else None
+        """(O, I) and (O,); both are copied."""
+        self._bias = bias.detach().clone()
+        self._packed = _pack(weight) if _has_packing() else None
+        self._plain = None if self._packed is not None else weight.detach().clone()
 
     def __call__(self, x: Tensor) -> Tensor:
         """(n, I) to (n, O)."""
-        if self._packed is None:
-            return torch.nn.functional.linear(x, self._weight, self._bias)
-        return _linear(x, self._packed, self._bias)
+        if self._plain is not None:
+            return torch.nn.functional.linear(x, self._plain, self._bias)
+        out: Tensor = torch.ops.mkldnn._linear_pointwise(x, self._packed, self._bias, "none", [], "")
+        return out
 
 
 class PlainWeights:
-    """The weights of an LSTM as they are; what training uses."""
+    """The weights of an LSTM as they are, for training and for weights that may still change."""
 
     def __init__(self, into: Tensor, recur: Tensor, bias: Tensor, project: Tensor | None) -> None:
         """(4H, I), (4H, D), (4H,), (D, H)."""
         self._into, self._bias, self._recur = into, bias, recur
-        self.project = None if project is None else project.t()
+        self._project = None if project is None else project.t()
 
     def into(self, x: Tensor) -> Tensor:
         """(n, I) to (n, 4H), bias included."""
         return torch.addmm(self._bias, x, self._into.t())
 
-    def recur(self, rows: int) -> tuple[Tensor, bool]:
-        """The recurrent weights for so many rows, and whether they are packed."""
-        return self._recur.t(), False
+    def steps(
+        self,
+        gates: Tensor,
+        rows: list[int],
+        h: Tensor,
+        c: Tensor,
+        out: Tensor,
+        cell_clip: float | None,
+        projection_clip: float | None,
+        kept: list[Tensor],
+    ) -> Tensor:
+        """Run `lstm_steps`."""
+        recur, clips = self._recur.t(), (cell_clip, projection_clip)
+        last: Tensor = compiled(lstm_steps)(gates, rows, h, c, out, recur, False, self._project, *clips, kept)
+        return last
 
 
-class PreparedWeights:
-    """The same, made once for weights that do not change any more."""
+class PackedWeights:
+    """The same for inference, copied and packed once."""
 
     def __init__(self, into: Tensor, recur: Tensor, bias: Tensor, project: Tensor | None) -> None:
         """(4H, I), (4H, D), (4H,), (D, H)."""
         self.into = PackedLinear(into, bias)
-        self._packed = _pack(recur.detach()) if _has_packing() else None
-        self._turned = recur.detach().t().contiguous()
-        self.project = None if project is None else project.detach().t().contiguous()
+        self._packed = _pack(recur) if _has_packing() else None
+        self._turned = recur.detach().t().clone(memory_format=torch.contiguous_format)
+        self._project = None if project is None else project.detach().t().clone(memory_format=torch.contiguous_format)
 
-    def recur(self, rows: int) -> tuple[Tensor, bool]:
-        """The recurrent weights for so many rows, and whether they are packed."""
-        return (self._turned, False) if self._packed is None or rows <= FEW else (self._packed, True)
-
-
-LstmWeights = PlainWeights | PreparedWeights | Int8Weights
+    def steps(
+        self,
+        gates: Tensor,
+        rows: list[int],
+        h: Tensor,
+        c: Tensor,
+        out: Tensor,
+        cell_clip: float | None,
+        projection_clip: float | None,
+        kept: list[Tensor],
+    ) -> Tensor:
+        """Run `lstm_steps`."""
+        packed = self._packed is not None and rows[0] > FEW
+        recur, clips = self._packed if packed else self._turned, (cell_clip, projection_clip)
+        last: Tensor = compiled(lstm_steps)(gates, rows, h, c, out, recur, packed, self._project, *clips, kept)
+        return last
 
 
 @cache
 def _has_packing() -> bool:
-    """Whether torch's oneDNN operators are there and give the right numbers on this machine."""
+    """Whether torch has the oneDNN operators and they give the right numbers on this machine."""
     try:
         x, weight, plus = torch.randn(5, 8), torch.randn(16, 8), torch.randn(5, 16)
         packed = _pack(weight)
         expected = x @ weight.t()
+        product = torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], "")
         added = torch.ops.mkldnn._linear_pointwise.binary(x, plus, packed, None, "add")
-        return torch.allclose(_linear(x, packed, None), expected, atol=1e-4) and torch.allclose(
-            added, expected + plus, atol=1e-4
-        )
+        return torch.allclose(product, expected, atol=1e-4) and torch.allclose(added, expected + plus, atol=1e-4)
     except (AttributeError, RuntimeError, NotImplementedError, TypeError):
         return False
 
 
 def _pack(weight: Tensor) -> Tensor:
-    packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), HINT)
+    packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight.detach().contiguous(), HINT)
     return packed
-
-
-def _linear(x: Tensor, packed: Tensor, bias: Tensor | None) -> Tensor:
-    out: Tensor = torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")
-    return out

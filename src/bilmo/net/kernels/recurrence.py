@@ -24,32 +24,46 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from bilmo.net.kernels.int8 import Int8Weights
-from bilmo.net.kernels.lstm import compiled, lstm_steps, lstm_steps_back
-from bilmo.net.kernels.packed import LstmWeights, PlainWeights
+from bilmo.net.kernels.lstm import compiled, lstm_steps_back
+from bilmo.net.kernels.packed import PackedWeights, PlainWeights
 
 
 @dataclass(frozen=True)
 class Steps:
-    """Where each step stands in packed values: step t is the slice of `rows[t]` rows from `starts[t]` on."""
+    """How packed values are divided into steps: `rows[t]` is the number of rows that are still running at step t."""
 
     rows: tuple[int, ...]
 
     @cached_property
     def slices(self) -> list[tuple[slice, int]]:
-        """(place in the packed values, rows still running) of each step."""
+        """(place in the packed values, number of rows) of each step."""
         ends = list(accumulate(self.rows))
         return [(slice(end - n, end), n) for end, n in zip(ends, self.rows, strict=True)]
 
+    def blocks(self, most: int) -> Iterator[tuple[slice, list[int]]]:
+        """Groups of steps with at most `most` rows together, or of one step: its place, and the rows of each step."""
+        start = stop = 0
+        rows: list[int] = []
+        for n in self.rows:
+            if rows and stop + n - start > most:
+                yield slice(start, stop), rows
+                start, rows = stop, []
+            rows.append(n)
+            stop += n
+        if rows:
+            yield slice(start, stop), rows
+
     def last(self, values: Tensor) -> Tensor:
         """The values at each row's last step: (N, any) to (B, any)."""
-        ends = [place.start for place, _ in self.slices]
         at = [0] * self.rows[0]
-        for start, n in zip(ends, self.rows, strict=True):  # a later step overwrites an earlier one
+        start = 0
+        for n in self.rows:  # a later step overwrites an earlier one
             at[:n] = range(start, start + n)
+            start += n
         return values[torch.tensor(at, device=values.device)]
 
     def shift(self, values: Tensor, first: Tensor) -> Tensor:
-        """What each row had one step earlier: `first` before the first step. (N, any) to (N, any)."""
+        """What each row had one step earlier, `first` before its first step: (N, any) to (N, any)."""
         earlier = [first[: self.rows[0]]]
         for (place, _), n in zip(self.slices[:-1], self.rows[1:], strict=True):
             earlier.append(values[place.start : place.start + n])
@@ -160,47 +174,25 @@ BLOCK = 1 << 19
 def lstm(
     x: Tensor,
     steps: Steps,
-    h0: Tensor,
-    c0: Tensor,
-    weights: LstmWeights,
+    state: tuple[Tensor, ...],
+    weights: PlainWeights | PackedWeights | Int8Weights,
     cell_clip: float | None,
     projection_clip: float | None,
     kept: Kept | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The forward pass of an LSTM, for training (`kept` is filled) and for inference alike.
 
-    (N, I) and the states (B, D), (B, H) to outputs (N, D) and the states after each row's last step.
+    (N, I) and the state (B, D), (B, H) to outputs (N, D) and the states after each row's last step.
     """
-    cells = c0.shape[1]
-    out = x.new_empty(len(x), h0.shape[1])
-    h, c = h0, c0.clone()
+    h, c = state[0], state[1].clone()
+    out = x.new_empty(len(x), h.shape[1])
     fill = [kept.memory, kept.squashed, kept.inner] if kept else []
-    run = compiled(lstm_steps)
-    for place, rows in _blocks(steps, len(x) if kept else max(1, BLOCK // (4 * cells))):
+    for place, rows in steps.blocks(len(x) if kept else max(1, BLOCK // (4 * c.shape[1]))):
         gates = weights.into(x[place])  # all inputs of the block in one product
-        if isinstance(weights, Int8Weights):
-            h = weights.run(gates, rows, h, c, out[place], cell_clip, projection_clip)
-            continue
-        recur, packed = weights.recur(rows[0])
-        project = weights.project
-        h = run(gates, rows, h, c, out[place], recur, packed, project, cell_clip, projection_clip, fill)
+        h = weights.steps(gates, rows, h, c, out[place], cell_clip, projection_clip, fill)
         if kept:
             kept.gates = gates
     return out, steps.last(out), c
-
-
-def _blocks(steps: Steps, most: int) -> Iterator[tuple[slice, list[int]]]:
-    """Places of steps in groups of at most so many rows together, or of one step; and the rows of each step."""
-    start = stop = 0
-    rows: list[int] = []
-    for n in steps.rows:
-        if rows and stop + n - start > most:
-            yield slice(start, stop), rows
-            start, rows = stop, []
-        rows.append(n)
-        stop += n
-    if rows:
-        yield slice(start, stop), rows
 
 
 class LSTM(Function):
@@ -228,7 +220,7 @@ class LSTM(Function):
         cells = c0.shape[1]
         kept = Kept(x, *(x.new_empty(len(x), cells) for _ in range(3)))
         clips = (cell_clip, projection_clip)
-        out, h, c = lstm(x, steps, h0, c0, PlainWeights(w, u, b, p), *clips, kept)
+        out, h, c = lstm(x, steps, (h0, c0), PlainWeights(w, u, b, p), *clips, kept)
         ctx.steps, ctx.clips = steps, clips
         ctx.save_for_backward(x, h0, c0, w, u, p, kept.gates, kept.memory, kept.squashed, kept.inner, out)
         return out, h, c

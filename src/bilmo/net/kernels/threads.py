@@ -1,17 +1,18 @@
-"""The two directions side by side: a thread for each, with its share of the processor.
+"""Independent tasks side by side, one thread each: two threads on two small products beat two threads on one.
 
-Two threads on two small products beat two threads on one.
+Any number of threads may call these functions at the same time, and a forked process may go on using them.
 
 Knows: torch's threads and its autograd. Blind to: what is computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import cache, partial
-from threading import current_thread, local
+from contextlib import ExitStack, contextmanager
+from functools import partial, reduce
+from threading import Lock, current_thread, local
 from typing import Any, TypeVar
 
 import torch
@@ -21,84 +22,135 @@ from torch.autograd.function import once_differentiable
 
 Result = TypeVar("Result")
 
-NAME = "bilmo-worker"
+WORKER = "bilmo-worker"
+"""How the names of our threads begin."""
 
 
-def side_by_side(tasks: list[Callable[[], Result]]) -> list[Result]:
+class _Threads:
+    """Our threads, and how many threads torch had before we changed that."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.pools: dict[int, ThreadPoolExecutor] = {}
+        self.callers = 0
+        """Threads that are inside `side_by_side` or `single_threaded_caller` now."""
+        self.setting = 1
+        """Threads of torch when the first of them came."""
+        self.here = local()
+        """`here.setting`, while the calling thread is one of them."""
+
+    @contextmanager
+    def counted(self) -> Iterator[int]:
+        """Note the calling thread; yields the number of threads that torch has outside, and restores it at the end.
+
+        Torch keeps the number partly for each thread and partly for the whole process. So a second caller cannot ask
+        torch: it would take the number that the first one has set for a moment for the user's own.
+        """
+        if hasattr(self.here, "setting"):
+            yield self.here.setting
+            return
+        with self.lock:
+            if not self.callers:
+                self.setting = torch.get_num_threads()
+            self.callers += 1
+        self.here.setting = self.setting
+        try:
+            yield self.setting
+        finally:
+            torch.set_num_threads(self.here.setting)
+            del self.here.setting
+            with self.lock:
+                self.callers -= 1
+
+    def pool(self, workers: int) -> ThreadPoolExecutor:
+        with self.lock:
+            if workers not in self.pools:
+                self.pools[workers] = ThreadPoolExecutor(workers, thread_name_prefix=WORKER)
+            return self.pools[workers]
+
+
+_threads = _Threads()
+
+
+def _after_fork() -> None:
+    """A forked process has none of its parent's threads: neither ours nor those of OpenMP, for which it would wait."""
+    global _threads
+    _threads = _Threads()
+    torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def side_by_side(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
     """Run tasks at the same time where there are cores for it; results in their order."""
-    here = torch.get_num_threads()
-    threads: int = getattr(_spared, "threads", here)
-    nested = current_thread().name.startswith(NAME)  # a worker that waits for workers may wait forever
-    if len(tasks) == 1 or threads == 1 or nested:
+    nested = current_thread().name.startswith(WORKER)  # a worker that waits for workers could wait forever
+    if len(tasks) == 1 or nested:
         return [task() for task in tasks]
-    # Whether gradients are wanted is a setting of each thread, so it is carried over.
-    inference, grad = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+    with _threads.counted() as threads:
+        if threads == 1:
+            return [task() for task in tasks]
+        here = torch.get_num_threads()
+        # These are settings of each thread, so the caller's are carried over.
+        inference, grad = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+        autocast = {kind: torch.get_autocast_dtype(kind) for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)}
 
-    def as_here(task: Callable[[], Result]) -> Result:
-        # Every time anew: the number of threads is partly a setting of the thread, partly of the whole process.
-        torch.set_num_threads(max(1, threads // len(tasks)))
-        with torch.inference_mode(inference), torch.set_grad_enabled(grad and not inference):
-            return task()
+        def as_here(task: Callable[[], Result]) -> Result:
+            # Set anew for every task: the number is partly a setting of the whole process.
+            torch.set_num_threads(max(1, threads // len(tasks)))
+            with ExitStack() as settings:
+                settings.enter_context(torch.inference_mode(inference))
+                settings.enter_context(torch.set_grad_enabled(grad and not inference))
+                for kind, dtype in autocast.items():
+                    settings.enter_context(torch.autocast(kind, dtype))
+                return task()
 
-    try:
-        return [future.result() for future in [_pool(len(tasks)).submit(as_here, task) for task in tasks]]
-    finally:
-        torch.set_num_threads(here)
-
-
-_spared = local()
+        try:
+            pool = _threads.pool(len(tasks))
+            return [future.result() for future in [pool.submit(as_here, task) for task in tasks]]
+        finally:
+            torch.set_num_threads(here)
 
 
 @contextmanager
-def sparing() -> Iterator[None]:
-    """Within it the calling thread computes alone: all threads are for what runs side by side.
+def single_threaded_caller() -> Iterator[None]:
+    """Within it the calling thread computes with one thread; all others are for what runs side by side.
 
-    The threads that torch starts for a single operator go on spinning for a while after it, on cores that the
+    The threads that torch starts for a single operator keep spinning for a while after it, on cores that the
     tasks need: with two cores that took two fifths of all processor time for short sentences.
     """
-    threads = torch.get_num_threads()
-    _spared.threads = threads
-    torch.set_num_threads(1)
-    try:
+    with _threads.counted():
+        torch.set_num_threads(1)
         yield
-    finally:
-        torch.set_num_threads(threads)
-        del _spared.threads
 
 
-@cache
-def _pool(workers: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(workers, thread_name_prefix=NAME)
-
-
-def trained_side_by_side(tasks: list[Callable[[Tensor], Tensor]], inputs: list[Tensor]) -> list[Tensor]:
-    """Each task on its own input, forward and later backward side by side; tasks must share no parameter."""
-    if not torch.is_grad_enabled():
-        return side_by_side([partial(task, x) for task, x in zip(tasks, inputs, strict=True)])
-    # Outputs of a function have gradients only where an input has, and what is trained may be inside alone.
-    inputs = [x if x.requires_grad else x.detach().requires_grad_() for x in inputs]
-    return list(_SideBySide.apply(tasks, *inputs))  # type: ignore[no-untyped-call]
+def trained_side_by_side(tasks: Sequence[Callable[[Tensor], Tensor]], x: Tensor) -> list[Tensor]:
+    """Each task on the same input, forward and later backward side by side; tasks must share no parameter."""
+    # Outputs of a function have gradients only where an input has them, and perhaps only weights are trained.
+    x = x if x.requires_grad else x.detach().requires_grad_()
+    return list(_SideBySide.apply(tasks, x))  # type: ignore[no-untyped-call]
 
 
 class _SideBySide(Function):
-    """Keeps the graph of each task to itself, so that backward can go through all of them at once.
+    """Keeps one graph for each task, so that backward can run through all of them at once.
 
-    Parameters inside a task get their gradients directly, as they would by `backward`.
+    Parameters inside a task get their gradients directly, as `backward` gives them.
     """
 
     @staticmethod
-    def forward(ctx: Any, tasks: list[Callable[[Tensor], Tensor]], *inputs: Tensor) -> tuple[Tensor, ...]:
-        ctx.inputs = [x.detach().requires_grad_() for x in inputs]
+    def forward(ctx: Any, tasks: Sequence[Callable[[Tensor], Tensor]], x: Tensor) -> tuple[Tensor, ...]:
+        ctx.inputs = [x.detach().requires_grad_() for _ in tasks]
         with torch.enable_grad():
-            ctx.outputs = side_by_side([partial(task, x) for task, x in zip(tasks, ctx.inputs, strict=True)])
+            ctx.outputs = side_by_side([partial(task, part) for task, part in zip(tasks, ctx.inputs, strict=True)])
         return tuple(out.detach() for out in ctx.outputs)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """What reaches each input."""
+        """What reaches the input."""
         pairs = zip(ctx.outputs, gradients, strict=True)
         side_by_side([partial(torch.autograd.backward, out, gradient) for out, gradient in pairs])
-        reached = [x.grad for x in ctx.inputs]
+        reached = [x.grad for x in ctx.inputs if x.grad is not None]
         ctx.inputs = ctx.outputs = None  # nothing is left that would keep the graphs alive
-        return (None, *reached)
+        return None, reduce(torch.add, reached)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from bilmo.embed.embedder import settled
 from bilmo.ids.batch import Batch, Sentence
-from bilmo.net.layers import Layers
+from bilmo.net.layers import Layers, PackedLayers
 from bilmo.net.state import State
 from bilmo.store.bundle import Bundle
 
@@ -35,9 +35,9 @@ class Tuned(nn.Module):
 
     def forward(self, batch: Batch) -> Layers:
         """A batch to its layers, boundaries left out."""
-        layers, _ = self.network(batch, self._start.expand(len(batch.lengths)))
-        inside: Layers = layers.inside()
-        return inside
+        start = self._start.expand(len(batch.lengths))
+        layers: PackedLayers = self.network(batch, start, separate_graphs=True)[0]
+        return layers.padded().inside()
 
     def learned(self) -> Bundle:
         """The model with the weights that it has now, and the start that they learned with; its softmax is left out."""

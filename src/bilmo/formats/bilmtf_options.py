@@ -1,4 +1,4 @@
-"""options.json of bilm-tf and AllenNLP: what it says, and the network it means together with the tensors found.
+"""options.json of bilm-tf and AllenNLP: its settings, and the network config that they and the tensors describe.
 
 Knows: the old options, BiLMConfig. Blind to: how tensors are stored.
 """
@@ -14,7 +14,7 @@ from bilmo.errors import ConfigError, WeightsError
 from bilmo.net.config import BOTH, BiLMConfig, CellConfig, CharsConfig, Direction, TableConfig, WordsConfig
 from bilmo.store.bundle import Shape
 
-# Keys that these dataclasses do not name are let pass: files in the wild carry many that mean nothing.
+# Unknown keys are ignored: published files have many that mean nothing.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,14 +25,14 @@ class LstmOptions:
     projection_dim: int
     n_layers: int
     use_skip_connections: bool | None = None
-    """Left out means no, as in bilm-tf."""
+    """Missing means no, as in bilm-tf."""
     cell_clip: float | None = None
     proj_clip: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class CharOptions:
-    """A character's vector."""
+    """The character vectors."""
 
     dim: int
 
@@ -45,7 +45,7 @@ class CnnOptions:
     embedding: CharOptions
     activation: Literal["relu", "tanh"]
     n_highway: int | None = None
-    """Left out means none, as in bilm-tf."""
+    """Missing means none, as in bilm-tf."""
     max_characters_per_token: int = 50
 
 
@@ -62,15 +62,15 @@ CELL = "RNN_{}/RNN/MultiRNNCell/Cell0/LSTMCell/{}"
 
 
 def network_of(options: Options, shapes: Mapping[str, Shape], where: Path) -> tuple[BiLMConfig, list[str]]:
-    """The network that the options and the tensors found make together, and notes on what was decided."""
+    """The network that options and tensors describe together, and notes on what was assumed."""
     notes: list[str] = []
     lstm = options.lstm
     directions = _directions(options, shapes, where, notes)
     projected = lstm.projection_dim < lstm.dim or any(CELL.format(d, "W_P_0") in shapes for d in (0, 1))
     if not projected and lstm.projection_dim != lstm.dim:
         raise ConfigError(
-            f"{where}: projection_dim {lstm.projection_dim} is above dim {lstm.dim}, so words and layers would have "
-            "different widths and cannot be mixed. Such a model never gave vectors; bilmo does not read it."
+            f"{where}: projection_dim {lstm.projection_dim} is larger than dim {lstm.dim}, so words and layers would "
+            "have different widths and cannot be mixed. No old system could use such a model; bilmo refuses it."
         )
     config = BiLMConfig(
         words=_words(options, shapes, where, notes),
@@ -78,7 +78,7 @@ def network_of(options: Options, shapes: Mapping[str, Shape], where: Path) -> tu
             kind="lstm",
             cells=lstm.dim,
             project=projected,
-            cell_clip=lstm.cell_clip or None,  # 0 means off in AllenNLP, and nothing that works in bilm-tf
+            cell_clip=lstm.cell_clip or None,  # 0 means off in AllenNLP; bilm-tf cannot use it
             projection_clip=(lstm.proj_clip or None) if projected else None,
             forget_bias=1.0,
         ),
@@ -95,10 +95,10 @@ def _directions(options: Options, shapes: Mapping[str, Shape], where: Path, note
         name for number, name in enumerate(BOTH) if any(tensor.startswith(f"RNN_{number}/") for tensor in shapes)
     )
     if not found:
-        raise WeightsError(f"{where.parent}: there are no recurrent weights (RNN_0/..., RNN_1/...) beside {where.name}")
+        raise WeightsError(f"{where.parent}: no recurrent weights (RNN_0/..., RNN_1/...) beside {where.name}")
     if found != BOTH:
         if options.bidirectional:
-            raise WeightsError(f"{where}: says bidirectional, but only the weights of the {found[0]} direction exist")
+            raise WeightsError(f"{where}: says bidirectional, but has weights for the {found[0]} direction only")
         notes.append(f"one direction only: {found[0]}")
     return found
 
@@ -119,7 +119,7 @@ def _words(options: Options, shapes: Mapping[str, Shape], where: Path, notes: li
     rows = shapes.get("embedding")
     if rows is None:
         raise WeightsError(
-            f"{where}: has no char_cnn, so words come from a table, but no file beside it has the dataset `embedding`"
+            f"{where}: has no char_cnn, so words need a table, but no HDF5 file beside it has the dataset `embedding`"
         )
     if cnn:
         notes.append("the character weights are missing; words come from the table of cached vectors instead")

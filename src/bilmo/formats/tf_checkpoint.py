@@ -1,13 +1,13 @@
-"""TensorFlow's checkpoints (V2, the tensor bundle) as NumPy arrays, one tensor at a time, without TensorFlow.
+"""TensorFlow checkpoints (version 2, "tensor bundle") as NumPy arrays, one tensor at a time, without TensorFlow.
 
 A checkpoint is `<prefix>.index`, a sorted table in LevelDB's format, and data files with the raw numbers:
 
     index file   = data blocks, one metaindex block (empty), the index block, a footer of 48 bytes
-    block        = entries, offsets of the entries with a whole key, their number; then kind and checksum
-    entry        = bytes shared with the key before, own bytes of the key, bytes of the value; key; value
+    block        = entries, offsets of the entries with a complete key, their number; then kind and checksum
+    entry        = bytes shared with the previous key, further bytes of the key, bytes of the value; key; value
     key -> value = "" -> BundleHeaderProto, the name of a tensor -> BundleEntryProto
 
-Every number in these files is a claim: it is held against the size of what it speaks of before it is used.
+Every number in these files is checked against the size of the data before it is used.
 
 Knows: bytes, NumPy, the errors. Blind to: the network, what any tensor means, every other layout.
 """
@@ -31,18 +31,18 @@ FOOTER, TRAILER = 48, 5
 TYPES = {1: "float32", 2: "float64", 3: "int32", 9: "int64", 14: "bfloat16", 19: "float16"}
 STORED = TYPES | {14: "uint16"}
 OTHERS = {4: "uint8", 5: "int16", 6: "int8", 7: "string", 8: "complex64", 10: "bool", 17: "uint16"}
-# Far above any real checkpoint: a few hundred tensors make an index of some ten kilobytes.
+# Far above any real checkpoint, whose few hundred tensors make an index of about ten kilobytes.
 MAX_INDEX, MAX_TENSORS, MAX_KEY, MAX_VALUE = 2**24, 100_000, 2**10, 2**16
 MAX_AXES, MAX_NUMBERS, MAX_SHARDS = 32, 2**48, 99_999
 CHUNK = 2**24
-CURE = "Copy the checkpoint again from where it came, all its files together."
-DISTRUST = "No real checkpoint is like that: do not use the file."
+CURE = "Copy all files of the checkpoint again from the source."
+DISTRUST = "No real checkpoint does that: do not use the file."
 
 
 def find(folder: Path) -> Path | None:
-    """Prefix of the newest checkpoint in a folder, or None.
+    """The prefix of the newest checkpoint in a folder, or None.
 
-    The file `checkpoint` names the newest one by a path on the machine that wrote it: only the last part counts.
+    The file `checkpoint` names the newest one by a path on the machine that wrote it; only its last part is used.
     """
     paths = (path for path in folder.glob("*.index") if path.is_file() and not path.name.startswith("."))
     names = {path.name.removesuffix(".index") for path in paths}
@@ -60,7 +60,7 @@ def find(folder: Path) -> Path | None:
 
 
 class Checkpoint:
-    """The tensors of a checkpoint: their names at once from the index, their numbers when asked for."""
+    """The tensors of a checkpoint: names and shapes from the index, values on demand."""
 
     def __init__(self, prefix: Path) -> None:
         self.prefix = prefix
@@ -69,10 +69,10 @@ class Checkpoint:
         table = _table(index)
         key, value = next(table, (None, b""))
         if key != b"":
-            raise DamagedFile(f"{index}: the table does not begin with the header of a checkpoint. {CURE}")
+            raise DamagedFile(f"{index}: the table does not start with the header of a checkpoint. {CURE}")
         self._shards = _shards(value, index)
         for key, value in table:
-            if key.startswith(b"\0"):  # a piece of a partitioned variable; the whole has an entry of its own
+            if key.startswith(b"\0"):  # a slice of a partitioned variable, which also has an entry as a whole
                 continue
             name = _name(key, index)
             self._entries[name] = _entry(value, f"{index}: entry of {name!r}", self._shards)
@@ -80,22 +80,22 @@ class Checkpoint:
         self.dtypes = {name: entry.type_name for name, entry in self._entries.items()}
 
     def read(self, name: str) -> np.ndarray:
-        """Numbers of one tensor, checked against their checksum; bfloat16 becomes float32."""
+        """The values of one tensor, verified by their checksum; bfloat16 becomes float32."""
         if name not in self._entries:
             raise WeightsError(
-                f"{self.prefix}: there is no tensor {name!r} among the {len(self._entries)} of this checkpoint. "
+                f"{self.prefix}: no tensor {name!r} among the {len(self._entries)} of this checkpoint. "
                 "Is it the checkpoint of another model?"
             )
         entry = self._entries[name]
         if entry.sliced:
             raise WeightsError(
-                f"{self.prefix}: {name!r} is a partitioned variable, stored in pieces; only whole ones are read. "
+                f"{self.prefix}: {name!r} is a partitioned variable, stored in slices, which bilmo does not read. "
                 "Save the checkpoint again without a partitioner."
             )
         if entry.dtype not in TYPES:
             raise WeightsError(
-                f"{self.prefix}: {name!r} is of type {entry.type_name}; read are {', '.join(TYPES.values())}. "
-                "It is no weight of a network: leave it out."
+                f"{self.prefix}: {name!r} has type {entry.type_name}; accepted: {', '.join(TYPES.values())}. "
+                "It is not a weight of a network."
             )
         numbers = self._bytes(name, entry).view(np.dtype(STORED[entry.dtype]).newbyteorder("<"))
         if TYPES[entry.dtype] == "bfloat16":  # the upper half of a float32
@@ -105,7 +105,7 @@ class Checkpoint:
     def _bytes(self, name: str, entry: _Entry) -> np.ndarray:
         path = self.prefix.with_name(f"{self.prefix.name}.data-{entry.shard:05d}-of-{self._shards:05d}")
         if not path.is_file():
-            raise DamagedFile(f"{path}: the file is missing; it holds the numbers of {name!r}. {CURE}")
+            raise DamagedFile(f"{path}: the file is missing; it holds the values of {name!r}. {CURE}")
         with path.open("rb") as file:
             length = file.seek(0, os.SEEK_END)
             if entry.offset + entry.size > length:
@@ -121,13 +121,13 @@ class Checkpoint:
                 file.readinto(part.data)
                 crc = google_crc32c.extend(crc, part.tobytes())
         if _mask(crc) != entry.crc:
-            raise DamagedFile(f"{path}: the checksum of {name!r} does not fit its numbers. {CURE}")
+            raise DamagedFile(f"{path}: the checksum of {name!r} does not match its values. {CURE}")
         return values
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """Where a tensor lies, as the index has it; only the size is known to fit type and shape."""
+    """Where a tensor is stored, from the index; only its size has been checked against type and shape."""
 
     dtype: int
     shape: tuple[int, ...]
@@ -142,8 +142,8 @@ class _Entry:
         return TYPES.get(self.dtype) or OTHERS.get(self.dtype) or f"number {self.dtype} of TensorFlow's list"
 
 
-class _Walk:
-    """Bytes taken one after another; a step over their end is damage, and `where` says of what."""
+class _Reader:
+    """Reads bytes one after another; the end of the data raises an error that names `where`."""
 
     def __init__(self, data: bytes, where: str) -> None:
         self.data, self.where, self.at = data, where, 0
@@ -153,7 +153,7 @@ class _Walk:
 
     def take(self, count: int) -> bytes:
         if count > self.left():
-            raise DamagedFile(f"{self.where} announces {count} bytes where {self.left()} are left. {CURE}")
+            raise DamagedFile(f"{self.where} claims {count} bytes, but {self.left()} are left. {CURE}")
         self.at += count
         return self.data[self.at - count : self.at]
 
@@ -170,12 +170,12 @@ class _Walk:
 
 
 class _Message:
-    """Fields of a protocol buffer by their numbers; of a number given twice the last counts, as everywhere."""
+    """The fields of a protocol buffer by number; of repeated fields the last one counts, as usual."""
 
     def __init__(self, data: bytes, where: str) -> None:
         self.where = where
         self.fields: dict[int, list[int | bytes]] = {}
-        walk = _Walk(data, where)
+        walk = _Reader(data, where)
         while walk.left():
             tag = walk.varint()
             match tag & 7:
@@ -194,29 +194,29 @@ class _Message:
     def number(self, field: int) -> int:
         value = self.fields.get(field, [0])[-1]
         if isinstance(value, bytes):
-            raise DamagedFile(f"{self.where} has bytes in field {field} where a number belongs. {CURE}")
+            raise DamagedFile(f"{self.where} has bytes in field {field} instead of a number. {CURE}")
         return value
 
     def messages(self, field: int) -> Iterator[_Message]:
         for value in self.fields.get(field, []):
             if isinstance(value, int):
-                raise DamagedFile(f"{self.where} has a number in field {field} where a message belongs. {CURE}")
+                raise DamagedFile(f"{self.where} has a number in field {field} instead of a message. {CURE}")
             yield _Message(value, self.where)
 
 
 def _shards(value: bytes, index: Path) -> int:
-    """Check the header; the number of data files."""
+    """Check the header; returns the number of data files."""
     header = _Message(value, f"{index}: header")
     if header.number(2) != 0:
         raise NotAModel(
-            f"{index}: the checkpoint was written on a big-endian machine; only little-endian ones are read. "
-            "Load it with TensorFlow and save it again on a common machine."
+            f"{index}: the checkpoint was written on a big-endian machine; bilmo reads little-endian ones. "
+            "Load it with TensorFlow and save it again on a little-endian machine."
         )
     if any(version.number(2) > 1 for version in header.messages(3)):
-        raise NotAModel(f"{index}: the format is newer than version 1, the only one that is read.")
+        raise NotAModel(f"{index}: the format is newer than version 1, the only accepted one.")
     if not 1 <= header.number(1) <= MAX_SHARDS:
         raise DamagedFile(
-            f"{index}: the header speaks of {header.number(1)} data files; 1 to {MAX_SHARDS} are possible. {CURE}"
+            f"{index}: the header claims {header.number(1)} data files; accepted: 1 to {MAX_SHARDS}. {CURE}"
         )
     return header.number(1)
 
@@ -228,11 +228,11 @@ def _entry(value: bytes, where: str, shards: int) -> _Entry:
         axes += (axis.number(1) for axis in shape.messages(2))
         if shape.number(3):
             raise DamagedFile(f"{where} has a shape of unknown rank. {CURE}")
-    if any(axis >= 2**63 for axis in axes):  # how a negative number looks
+    if any(axis >= 2**63 for axis in axes):  # a negative number
         raise DamagedFile(f"{where} has a negative axis in its shape. {CURE}")
     if len(axes) > MAX_AXES or math.prod(axis or 1 for axis in axes) > MAX_NUMBERS:
         raise UnsafeFile(
-            f"{where} claims an absurd shape of {len(axes)} axes, longest {max(axes)}; accepted are up to "
+            f"{where} claims an absurd shape of {len(axes)} axes, longest {max(axes)}; accepted: up to "
             f"{MAX_AXES} axes and {MAX_NUMBERS} numbers. {DISTRUST}"
         )
     dtype, shard, offset, size, crc = (message.number(field) for field in (1, 3, 4, 5, 6))
@@ -249,28 +249,28 @@ def _entry(value: bytes, where: str, shards: int) -> _Entry:
 
 
 def _table(path: Path) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and values of an index file, keys rising; blocks may not overlap, so the work ends with the file."""
+    """Keys and values of an index file, with rising keys; blocks must not overlap, so reading always ends."""
     if not path.is_file():
         raise NotAModel(
             f"{path}: there is no such file. A TensorFlow checkpoint is a file .index beside files "
             ".data-00000-of-00001; give their common name without these endings. "
-            "Checkpoints of one file (before TensorFlow 1.0) must be saved again by TensorFlow."
+            "Single-file checkpoints (before TensorFlow 1.0) must be saved again with TensorFlow."
         )
     if path.stat().st_size > MAX_INDEX:
         raise UnsafeFile(f"{path}: the index is larger than {MAX_INDEX} bytes. {DISTRUST}")
     data = path.read_bytes()
     if len(data) < FOOTER or data[-len(MAGIC) :] != MAGIC:
         raise DamagedFile(f"{path}: the file does not end as the index of a TensorFlow checkpoint does. {CURE}")
-    footer = _Walk(data[-FOOTER : -len(MAGIC)], f"{path}: footer")
-    footer.varint(), footer.varint()  # the metaindex: a checkpoint keeps nothing there
+    footer = _Reader(data[-FOOTER : -len(MAGIC)], f"{path}: footer")
+    footer.varint(), footer.varint()  # the metaindex, which is empty in a checkpoint
     begin = footer.varint()
     index = _block(data, begin, footer.varint(), path)
     end, before, count = 0, None, 0
     for _, handle in _pairs(index, f"{path}: index block"):
-        walk = _Walk(handle, f"{path}: index block")
+        walk = _Reader(handle, f"{path}: index block")
         start, size = walk.varint(), walk.varint()
         if start < end or start + size + TRAILER > begin:
-            raise DamagedFile(f"{path}: the blocks of the table lie over each other or outside. {CURE}")
+            raise DamagedFile(f"{path}: the blocks of the table overlap or lie outside the file. {CURE}")
         end = start + size + TRAILER
         for key, value in _pairs(_block(data, start, size, path), f"{path}: block at byte {start}"):
             if before is not None and key <= before:
@@ -285,23 +285,23 @@ def _block(data: bytes, start: int, size: int, path: Path) -> bytes:
     end = start + size
     if end + TRAILER > len(data) - FOOTER:
         raise DamagedFile(f"{path}: a block takes bytes {start} to {end + TRAILER} of a file of {len(data)}. {CURE}")
-    kind = data[end]  # the checksum covers it
+    kind = data[end]  # covered by the checksum
     if _mask(google_crc32c.value(data[start : end + 1])) != int.from_bytes(data[end + 1 : end + 5], "little"):
-        raise DamagedFile(f"{path}: the checksum of the block at byte {start} does not fit. {CURE}")
+        raise DamagedFile(f"{path}: the checksum of the block at byte {start} does not match. {CURE}")
     if kind != 0:
         raise NotAModel(
-            f"{path}: the index is compressed ({'snappy' if kind == 1 else f'kind {kind}'}); only an uncompressed "
-            "one is read. Load the checkpoint with TensorFlow 1.2 or newer and save it again: it writes no other."
+            f"{path}: the index is compressed ({'snappy' if kind == 1 else f'kind {kind}'}); bilmo reads "
+            "uncompressed ones. Load the checkpoint with TensorFlow 1.2 or newer and save it again."
         )
     return data[start:end]
 
 
 def _pairs(block: bytes, where: str) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and values of one block; all are wanted, so the offsets at its end only say where the entries end."""
+    """Keys and values of one block; the offsets at its end only show where the entries end."""
     end = len(block) - 4 * (int.from_bytes(block[-4:], "little") + 1)
     if end < 0:
         raise DamagedFile(f"{where} is shorter than its list of offsets. {CURE}")
-    walk = _Walk(block[:end], where)
+    walk = _Reader(block[:end], where)
     key = b""
     while walk.left():
         shared, own, size = walk.varint(), walk.varint(), walk.varint()
@@ -309,7 +309,7 @@ def _pairs(block: bytes, where: str) -> Iterator[tuple[bytes, bytes]]:
             raise DamagedFile(f"{where} shares {shared} bytes with a name of {len(key)}. {CURE}")
         if shared + own > MAX_KEY or size > MAX_VALUE:
             raise UnsafeFile(
-                f"{where} claims a name of {shared + own} bytes with an entry of {size}; accepted are "
+                f"{where} claims a name of {shared + own} bytes with an entry of {size}; accepted: "
                 f"{MAX_KEY} and {MAX_VALUE}. {DISTRUST}"
             )
         key = key[:shared] + walk.take(own)
@@ -320,9 +320,9 @@ def _name(key: bytes, path: Path) -> str:
     try:
         return key.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise DamagedFile(f"{path}: the table has a name that is no text: {key[:40]!r}. {CURE}") from error
+        raise DamagedFile(f"{path}: the table has a name that is not text: {key[:40]!r}. {CURE}") from error
 
 
 def _mask(crc: int) -> int:
-    """Rotate and shift a checksum as these files store it: one of data that holds checksums is no good raw."""
+    """A checksum as these files store it: rotated and shifted, because the data may contain checksums itself."""
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 from bilmo.errors import BilmoError, DamagedFile, NotAModel, UnsafeFile, WeightsError
-from bilmo.formats.checkpoint import MAX_INDEX, MAX_KEY, Checkpoint, find
+from bilmo.formats.tf_checkpoint import MAX_INDEX, MAX_KEY, Checkpoint, find
 
 import tf_bundle as tf
 from tf_bundle import write
@@ -147,7 +147,7 @@ def test_bfloat16_becomes_float32(tmp_path):
 
 
 def test_a_tensor_longer_than_one_gulp(tmp_path, monkeypatch):
-    monkeypatch.setattr("bilmo.formats.checkpoint.CHUNK", 1000)
+    monkeypatch.setattr("bilmo.formats.tf_checkpoint.CHUNK", 1000)
     tensors = {"a": np.arange(1003, dtype=np.float64), "b": np.arange(250, dtype=np.float32)}
     write(tmp_path / "long", tensors)
     assert values(tmp_path / "long") == bits(tensors)
@@ -173,9 +173,9 @@ def test_other_types_are_listed_and_refused(tmp_path):
     assert checkpoint.shapes == {"graph": (9,), "flags": (2,), "w": (2,)}
     assert checkpoint.dtypes["graph"] == "string"
     assert checkpoint.read("w").tolist() == [1, 1]
-    with pytest.raises(WeightsError, match="'graph' is of type string; read are float32"):
+    with pytest.raises(WeightsError, match="'graph' has type string; accepted: float32"):
         checkpoint.read("graph")
-    with pytest.raises(WeightsError, match="'flags' is of type number 21"):
+    with pytest.raises(WeightsError, match="'flags' has type number 21"):
         checkpoint.read("flags")
 
 
@@ -205,13 +205,13 @@ def test_no_index_is_no_model(tmp_path):
         (tf.header(big_endian=True), NotAModel, "big-endian"),
         (tf.header(min_consumer=2), NotAModel, "newer than version 1"),
         (tf.header(0), DamagedFile, "0 data files"),
-        (tf.header(-1), DamagedFile, "data files; 1 to 99999"),
-        (b"\x0a\x00", DamagedFile, "bytes in field 1 where a number belongs"),
-        (b"\x18\x01", DamagedFile, "number in field 3 where a message belongs"),
+        (tf.header(-1), DamagedFile, "data files; accepted: 1 to 99999"),
+        (b"\x0a\x00", DamagedFile, "bytes in field 1 instead of a number"),
+        (b"\x18\x01", DamagedFile, "number in field 3 instead of a message"),
         (b"\x0b", DamagedFile, "unknown kind 3"),
         (b"\x08" + b"\xff" * 9 + b"\x02", DamagedFile, "more than 64 bits"),
         (b"\x08" + b"\x80" * 30 + b"\x01", DamagedFile, "more than 64 bits"),
-        (b"\x1a\x7f", DamagedFile, "announces 127 bytes where 0 are left"),
+        (b"\x1a\x7f", DamagedFile, "claims 127 bytes, but 0 are left"),
     ],
 )
 def test_bad_headers(tmp_path, header, error, says):
@@ -269,8 +269,8 @@ def test_compression_is_refused_with_the_cure(tmp_path):
 
 
 def test_a_table_without_a_header(tmp_path):
-    refused(tmp_path, tf.table([]), DamagedFile, "does not begin with the header")
-    refused(tmp_path, tf.table([(b"w", tf.entry(1, (), 0, 0, 4, 0))]), DamagedFile, "does not begin with the header")
+    refused(tmp_path, tf.table([]), DamagedFile, "does not start with the header")
+    refused(tmp_path, tf.table([(b"w", tf.entry(1, (), 0, 0, 4, 0))]), DamagedFile, "does not start with the header")
 
 
 def test_names_that_repeat_fall_or_are_no_text(tmp_path):
@@ -279,13 +279,13 @@ def test_names_that_repeat_fall_or_are_no_text(tmp_path):
         pairs = [(b"", tf.header()), *((key, pair) for key in keys)]
         refused(tmp_path, tf.table(pairs), DamagedFile, "out of order")
         refused(tmp_path, tf.table(pairs, block_size=1), DamagedFile, "out of order")
-    refused(tmp_path, tf.table([(b"", tf.header()), (b"\xff", pair)]), DamagedFile, "no text")
+    refused(tmp_path, tf.table([(b"", tf.header()), (b"\xff", pair)]), DamagedFile, "not text")
 
 
 def test_claims_beyond_reason(tmp_path, monkeypatch):
     pairs = [(b"", tf.header()), (b"w" * (MAX_KEY + 1), b"")]
     refused(tmp_path, tf.table(pairs), UnsafeFile, f"name of {MAX_KEY + 1} bytes")
-    monkeypatch.setattr("bilmo.formats.checkpoint.MAX_TENSORS", 50)
+    monkeypatch.setattr("bilmo.formats.tf_checkpoint.MAX_TENSORS", 50)
     crowd = [(b"", tf.header()), *((b"\0%06d" % i, b"") for i in range(50))]
     refused(tmp_path, tf.table(crowd), UnsafeFile, "more than 50 tensors")
     with tf.index_file(tmp_path / "bad").open("wb") as file:
@@ -301,9 +301,9 @@ def test_claims_beyond_reason(tmp_path, monkeypatch):
         (b"\xff" * 4, "shorter than its list"),
         (b"\0\0\0\0\2\0\0\0", "shorter than its list"),
         (b"\5\1\1wx\0\0\0\0\1\0\0\0", "shares 5 bytes with a name of 0"),
-        (b"\0\x09\1wx\0\0\0\0\1\0\0\0", "announces 9 bytes where 2 are left"),
-        (b"\0\0\x99\1x\0\0\0\0\1\0\0\0", "announces 153 bytes where 1 are left"),
-        (b"\0\0\xff\0\0\0\0\1\0\0\0", "announces 1 bytes where 0 are left"),
+        (b"\0\x09\1wx\0\0\0\0\1\0\0\0", "claims 9 bytes, but 2 are left"),
+        (b"\0\0\x99\1x\0\0\0\0\1\0\0\0", "claims 153 bytes, but 1 are left"),
+        (b"\0\0\xff\0\0\0\0\1\0\0\0", "claims 1 bytes, but 0 are left"),
     ],
 )
 def test_bad_blocks(tmp_path, content, says):
@@ -319,7 +319,7 @@ def test_blocks_that_are_named_twice_or_lie_outside(tmp_path):
     for handles in ([(0, 8), (0, 8)], [(13, 8), (0, 8)], [(0, 999)], [(2**64 - 1, 8)], [(26, 8)]):
         index = tf.block([(b"%d" % i, tf.varint(at) + tf.varint(n)) for i, (at, n) in enumerate(handles)]) + b"\0"
         file = block * 2 + index + tf.masked(index).to_bytes(4, "little")
-        says = "lie over each other or outside"
+        says = "overlap or lie outside"
         refused(tmp_path, tf.finished(file, bytes(2) + tf.varint(26) + tf.varint(len(index) - 1)), DamagedFile, says)
     refused(tmp_path, tf.finished(block, bytes(3) + tf.varint(2**64 - 1)), DamagedFile, "of a file of 61")
     refused(tmp_path, tf.finished(block, b"\xff" * 40), DamagedFile, "more than 64 bits")

@@ -1,0 +1,124 @@
+"""Arguments and options that several commands share, and the values that they accept.
+
+Each is a type for a command's parameter; the command gives the default.
+
+Knows: typer. Blind to: what the commands do.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+RECIPE_DEFAULT = "from the recipe"
+"""Shown as the default of an option that replaces a setting of the recipe."""
+TEXT_FILES = "plain, .gz, .xz, .zst or .zip; - for standard input"
+
+
+class Start(StrEnum):
+    """The state from which a sentence starts."""
+
+    settled = "settled"
+    zero = "zero"
+    carry = "carry"
+
+
+class Pool(StrEnum):
+    """How the token vectors of a sentence become one vector."""
+
+    none = "none"
+    mean = "mean"
+    max = "max"
+
+
+class DType(StrEnum):
+    """The number format of vectors and weights in files."""
+
+    float32 = "float32"
+    float16 = "float16"
+
+
+class Precision(StrEnum):
+    """The number format of matrix products."""
+
+    float32 = "float32"
+    int8 = "int8"
+
+
+class Layout(StrEnum):
+    """The layouts that can be written."""
+
+    bilmo = "bilmo"
+    allennlp = "allennlp"
+
+
+# Arguments
+
+Model = Annotated[
+    Path,
+    typer.Argument(
+        help="Name of an installed model (see `bilmo models`), or path of a folder, zip or weights file. "
+        "The layout is detected automatically."
+    ),
+]
+Texts = Annotated[list[Path], typer.Argument(help=f"Text files or folders of text files: {TEXT_FILES}.")]
+
+# Text
+
+SPLIT = (
+    "How text is split into tokens: `spaces` (already tokenized), `en` (English), `west` (other languages with spaces "
+    "between words), `zh` (Chinese), or `auto` (detected from the first lines)."
+)
+Split = Annotated[str, typer.Option(help=SPLIT)]
+Lang = Annotated[str, typer.Option(help=SPLIT)]
+RecipeLang = Annotated[str | None, typer.Option(help=SPLIT, show_default=RECIPE_DEFAULT)]
+
+# Computing
+
+SentenceStart = Annotated[
+    Start,
+    typer.Option(
+        help="State before the first token. `settled`: one fixed state, so a sentence always gets the same vectors. "
+        "`zero`: zeros. `carry`: the state after the previous sentence, as in the old systems."
+    ),
+]
+Multiply = Annotated[
+    Precision,
+    typer.Option(
+        "--precision",
+        help="`int8` computes matrix products with 8-bit integers: faster, with slightly different vectors.",
+    ),
+]
+WordCache = Annotated[
+    Path | None, typer.Option("--cache", help="File of precomputed word vectors, made by `bilmo cache`.")
+]
+Threads = Annotated[int | None, typer.Option(min=1, help="Number of processor cores to use.", show_default="all")]
+
+# Training
+
+RunFolder = Annotated[
+    Path,
+    typer.Option("-o", "--output", help="Model folder to create. If it holds an interrupted run, resume that run."),
+]
+Minutes = Annotated[float | None, typer.Option(help="Maximum training time in minutes.", show_default=RECIPE_DEFAULT)]
+Epochs = Annotated[
+    float | None,
+    typer.Option(help="Maximum number of passes over the text; fractions are allowed.", show_default=RECIPE_DEFAULT),
+]
+Rate = Annotated[float | None, typer.Option(help="Highest learning rate.", show_default=RECIPE_DEFAULT)]
+Seed = Annotated[
+    int | None, typer.Option(help="Random seed; the same seed gives the same model.", show_default=RECIPE_DEFAULT)
+]
+SaveEvery = Annotated[
+    int | None, typer.Option(help="Number of steps between checkpoints.", show_default=RECIPE_DEFAULT)
+]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        help="`auto` (a CUDA GPU if there is one, else the processor), `cpu`, `cuda`, `cuda:1`, `mps`.",
+        show_default=RECIPE_DEFAULT,
+    ),
+]

@@ -1,0 +1,52 @@
+"""The examples at the end of each help screen.
+
+Knows: the command line as a user types it. Blind to: what the commands do.
+"""
+
+from __future__ import annotations
+
+EXAMPLES = {
+    "models": ("bilmo models",),
+    "info": ("bilmo info en", "bilmo info elmo_weights.hdf5"),
+    "convert": (
+        "bilmo convert old-model new-model",
+        "bilmo convert new-model for-allennlp --to allennlp",
+    ),
+    "embed": (
+        'bilmo embed en "He sat on the bank of the river."',
+        "bilmo embed en sentences.txt -o vectors.h5",
+        "bilmo embed en sentences.txt -o vectors.npy --mix top --pool mean",
+    ),
+    "cache": (
+        "bilmo cache en words.txt -o words.safetensors",
+        "bilmo embed en sentences.txt -o vectors.h5 --cache words.safetensors",
+    ),
+    "train": (
+        "bilmo train text.txt -o my-model --minutes 10",
+        "bilmo train text.txt -o my-model --recipe small --lang en --epochs 5",
+    ),
+    "finetune": (
+        "bilmo finetune en text.txt -o my-model --minutes 10",
+        "bilmo finetune en text.txt -o my-model --add-words 1000",
+    ),
+    "evaluate": ("bilmo evaluate en text.txt",),
+    "similar": (
+        "bilmo similar en river",
+        "bilmo similar en bank --in text.txt --number 5",
+    ),
+    "fit": (
+        "bilmo fit classify en --train reviews.tsv -o my-classifier",
+        "bilmo fit tag en --train entities.conll -o my-tagger",
+    ),
+    "predict": ("bilmo predict my-classifier reviews.txt", "bilmo predict my-tagger sentences.txt -o tags.conll"),
+    "score": ("bilmo score my-tagger entities.conll",),
+    "compare": ("bilmo compare classify en --train reviews.tsv --seeds 3 -o table.md",),
+}
+"""By command."""
+
+
+def epilog(command: str) -> str:
+    """The end of a command's help screen, in Markdown."""
+    examples = EXAMPLES[command]
+    lines = "\n".join(examples)
+    return f"{'Examples' if len(examples) > 1 else 'Example'}:\n\n```\n{lines}\n```"

@@ -1,0 +1,88 @@
+"""A training run on the screen: facts first, then a bar, and one line per evaluation.
+
+Knows: rich, the events of a run. Blind to: networks, text.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+
+from bilmo.cli.show.tables import bar, pairs
+
+if TYPE_CHECKING:
+    from bilmo.train.events import Event, Prepared
+
+YEAR = 365 * 24 * 3600
+MANY_UNKNOWN = 0.1
+"""Share of unknown words above which advice is shown."""
+
+
+def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
+    """Show a training run while it goes on, and its result. `more_words`: options that enlarge the vocabulary."""
+    from bilmo.store.run_folder import CHECKPOINT, RUN
+    from bilmo.train.events import Finished, Look, Prepared, Step
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:.0f} %"),
+        TimeRemainingColumn(),
+    )
+    try:
+        with bar(*columns) as shown:
+            task = shown.add_task("training", total=1.0)
+            for event in events:
+                if isinstance(event, Prepared):
+                    _prepared(event, more_words)
+                elif isinstance(event, Step):
+                    speed = event.words / event.seconds
+                    shown.update(task, completed=event.done, description=f"loss {event.loss:.3f}  {speed:,.0f} words/s")
+                    if event.skipped:
+                        line = f"step {event.number}: the loss exploded ({event.loss:.4g}); the step was undone"
+                        shown.console.print(line)
+                elif isinstance(event, Look):
+                    best = "  best so far" if event.best else ""
+                    shown.console.print(
+                        f"step {event.number:>7,}  held-out perplexity {event.mean:8.2f}  "
+                        f"(forward {event.forward:.2f}, backward {event.backward:.2f}){best}",
+                        soft_wrap=True,
+                    )
+                elif isinstance(event, Finished):
+                    found = event.progress
+                    best = "" if found.best is None else f"; held-out perplexity {math.exp(found.best):.2f}"
+                    print(f"{folder}: {event.why}; {found.steps:,} steps in {found.seconds / 60:.1f} minutes{best}")
+    except KeyboardInterrupt:
+        if (folder / "training" / RUN).exists():
+            saved = (folder / "training" / CHECKPOINT).exists()
+            how = (
+                "resumes from the last checkpoint" if saved else "starts training again, without reading the text again"
+            )
+            print(f"bilmo: {folder}: the same command {how}", file=sys.stderr)
+        raise
+
+
+def _prepared(event: Prepared, more_words: str) -> None:
+    """Print the facts that are known before training."""
+    tokens, facts, left = event.corpus.tokens, event.corpus, event.cost.seconds
+    many = event.unknown > MANY_UNKNOWN and event.left_out
+    advice = f"; a larger vocabulary ({more_words}) reduces them" if many else ""
+    pairs(
+        [
+            ("split", event.lang),
+            ("text", f"{tokens['train']:,} words in {facts.sentences['train']:,} sentences"),
+            ("held out", f"{tokens['held']:,} words in {facts.sentences['held']:,} sentences"),
+            ("vocabulary", f"{event.vocab:,} words; the text has {facts.words:,} distinct ones"),
+            ("unknown words", f"{event.unknown:.2%} of the held-out text{advice}"),
+            ("parameters", f"{event.parameters:,}"),
+            ("memory", f"about {event.cost.memory / 1e9:.1f} GB" if event.cost.memory else "unknown"),
+            ("time left", f"about {timedelta(seconds=round(left))}" if left < YEAR else "years"),
+            ("run", "resumed" if event.resumed else "new"),
+        ]
+    )
