@@ -216,9 +216,14 @@ class Estimator(Generic[Example, Answer]):
         def evaluate() -> float:
             return self.measure(true, self._run_items(dev_items, self.network_.head.predict)).value
 
-        loop = TrainingLoop(self.network_, settings, items, evaluate, checkpoint)
+        loop = TrainingLoop(self.network_, settings, items, evaluate)
+        if checkpoint is not None and checkpoint.exists():
+            loop.resume(checkpoint)
         try:
-            yield from loop.events()
+            for event in loop.events():
+                if checkpoint is not None and isinstance(event, Epoch):
+                    loop.save(checkpoint)
+                yield event
         finally:
             loop.restore_best()
             self.best_ = loop.progress.best or 0.0
