@@ -31,7 +31,7 @@ from bilmo.text.files import lines
 from bilmo.text.split import splitter
 from bilmo.train import recipe as recipes
 from bilmo.train.corpus import Corpus
-from bilmo.train.events import Look
+from bilmo.train.events import Evaluation
 from bilmo.train.run import train
 from text import DATA
 
@@ -74,7 +74,7 @@ def put_aside(names: tuple[str, ...], folder: Path) -> None:
 def trained(name: str, folder: Path) -> None:
     """Train the model to its end, as by `bilmo train FOLDER/text -o FOLDER/model --recipe NAME`."""
     for event in train([folder / "text"], folder / "model", recipes.read(name)):
-        if isinstance(event, Look):
+        if isinstance(event, Evaluation):
             print(f"step {event.number:,}: held-out perplexity {event.mean:.1f}", flush=True)
 
 

@@ -38,7 +38,7 @@ SENTENCES = 2000
 
 def sentences(corpus: Corpus, side: Side) -> Iterator[list[str]]:
     """The words of each sentence, as the corpus keeps them."""
-    words, found = corpus.words, corpus.sentences(side)
+    words, found = corpus.words, corpus.text(side)
     begin = 0
     for end in found.ends:
         yield [words[id] for id in found.ids[begin:end]]
@@ -66,7 +66,7 @@ def _added(a: State, b: State) -> State:
 def judged(folder: Path, context: str) -> list[str]:
     """A row for each start."""
     bundle, corpus = folders.read(folder), Corpus(folder / "training" / "corpus")
-    held = list(sentences(corpus, "held"))
+    held = list(sentences(corpus, "held_out"))
     empty = settle(bundle.network(), bundle.indexer().batch([[]]))
     text = [s for s, _ in zip(sentences(corpus, "train"), range(SENTENCES), strict=False)]
     starts: dict[str, State | None] = {"zero": None, "empty": empty, "mean": mean_end(bundle, text, empty)}

@@ -27,7 +27,7 @@ from bilmo.embed.load import load
 from bilmo.embed.perplexity import score
 from bilmo.train import recipe as recipes
 from bilmo.train.corpus import Corpus
-from bilmo.train.events import Look, Step
+from bilmo.train.events import Evaluation, Step
 from bilmo.train.recipe import NetworkRecipe, Recipe
 from bilmo.train.run import train
 from text import DATA
@@ -64,7 +64,7 @@ def rate(changes: dict[str, Any], between: int) -> tuple[float, float]:
             if isinstance(event, Step):
                 seconds.append(event.seconds)
                 last, at = event.done, time.perf_counter()
-            elif isinstance(event, Look):
+            elif isinstance(event, Evaluation):
                 look = time.perf_counter() - at
                 return 60 / (median(seconds[10:]) + look / between), (len(seconds) - 1) / last
     raise RuntimeError("the text is too short to measure on")
@@ -76,11 +76,11 @@ def trained(folder: Path, changes: dict[str, Any], steps: int, per_epoch: float,
     found: dict[int, float] = {}
     if (folder / "train.jsonl").exists():
         events = map(json.loads, (folder / "train.jsonl").read_text(encoding="utf-8").splitlines())
-        found = {event["number"]: event["mean"] for event in events if event["what"] == "look"}
+        found = {event["number"]: event["mean"] for event in events if event["event"] == "evaluation"}
         if max(found, default=0) >= steps:
             return found
     for event in train([TEXT], folder, recipe):
-        if isinstance(event, Look):
+        if isinstance(event, Evaluation):
             found[event.number] = event.mean
             print(f"{folder.name}: step {event.number}: {event.mean:.1f}", flush=True)
             if event.number >= steps:
@@ -97,7 +97,7 @@ def best(found: dict[int, float], step: int) -> float:
 def of_known_words(folder: Path) -> float:
     """Perplexity of the best model of a run over all held-out words that it knows."""
     corpus = Corpus(folder / "training" / "corpus")
-    held = corpus.sentences("held")
+    held = corpus.text("held_out")
     sentences = np.split(np.array(corpus.words, dtype=object)[held.ids], held.ends[:-1])
     return score(load(folder), [sentence.tolist() for sentence in sentences]).known
 

@@ -143,7 +143,7 @@ def own_model() -> str:
     print(f"$ bilmo {' '.join(command)}", flush=True)
     subprocess.run([sys.executable, "-m", "bilmo", *command], check=True)
     events = [json.loads(line) for line in (OUT / "model" / "train.jsonl").read_text(encoding="utf-8").splitlines()]
-    reached = min(event["mean"] for event in events if event["what"] == "look")
+    reached = min(event["mean"] for event in events if event["event"] == "evaluation")
     told = f"Held-out perplexity {reached:.2f}; nobody can go below {least:.2f}, for the grammar draws at random."
     print(told)
     curve = (OUT / "model" / "curve.svg").read_text(encoding="utf-8")

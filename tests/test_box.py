@@ -86,4 +86,4 @@ def test_the_demo_ends_in_a_page_that_needs_no_network(tmp_path, monkeypatch, ca
     said = capfd.readouterr().out
     assert "report.html" in said and said.rstrip().splitlines()[-3].strip().startswith(".venv/bin/bilmo")
     steps = [json.loads(line) for line in (tmp_path / "demo" / "model" / "train.jsonl").read_text().splitlines()]
-    assert min(step["mean"] for step in steps if step["what"] == "look") < 3.6
+    assert min(step["mean"] for step in steps if step["event"] == "evaluation") < 3.6

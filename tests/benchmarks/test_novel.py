@@ -48,7 +48,7 @@ def test_the_table_has_what_was_trained_and_nothing_is_trained_twice(novel, tmp_
             name: [json.loads(row) for row in (run / name / "train.jsonl").read_text("utf-8").splitlines()]
             for name in ("old", "new-10")
         }
-        looks = {name: [row for row in rows if row["what"] == "look"] for name, rows in looks.items()}
+        looks = {name: [row for row in rows if row["event"] == "evaluation"] for name, rows in looks.items()}
         assert [look["number"] for look in looks["old"]] == [10, 20, 30]  # 60 minutes at half a step a minute
         table = (tmp_path / "results" / "novel.md").read_text("utf-8")
         known = {name: novel.of_known_words(run / name) for name in looks}

@@ -5,7 +5,6 @@ import sys
 import tracemalloc
 
 import bilmo.train.corpus
-from bilmo.text.split import at_spaces
 from bilmo.train.corpus import build
 from small_runs import started, write_text
 
@@ -37,7 +36,7 @@ def test_reading_twenty_times_the_text_takes_the_same_memory(tmp_path, monkeypat
     for times in (1, 20):
         tracemalloc.start()
         lines = (f"{line} {n % 500}" for n in range(1000 * times))
-        build(lines, at_spaces, tmp_path / str(times), held_out=0.1, seed=1)
+        build(lines, "spaces", tmp_path / str(times), held_out=0.1, seed=1)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] - peaks[0] < 2**17

@@ -49,7 +49,7 @@ def test_where_the_text_has_unknown_words_none_is_made_unknown():
     assert some.log_shares({0: 3.0}, 6).exp().numpy() * 22 == pytest.approx([4, 1, 2, 10, 3, 2])
 
 
-def test_training_hides_words_from_the_softmax_and_looks_do_not(tmp_path):
+def test_training_hides_words_from_the_softmax_and_evaluations_do_not(tmp_path):
     rare = tuple(f"word{n}" for n in range(400))
     write_text(tmp_path, words=("the", *rare))
     run = loop(tmp_path)
@@ -58,7 +58,7 @@ def test_training_hides_words_from_the_softmax_and_looks_do_not(tmp_path):
 
     def listening(text, words, targets, state, loss):
         ids = text.forward.targets[0]
-        hidden.append((targets(ids) != run._targets(ids)).any())
+        hidden.append((targets(ids) != run._vocab_ids[ids]).any())
         return forward(text, words, targets, state, loss)
 
     run.model.forward = listening
@@ -66,5 +66,5 @@ def test_training_hides_words_from_the_softmax_and_looks_do_not(tmp_path):
         run.step(run.text(0)[number], 0.1)
     assert any(hidden)
     hidden.clear()
-    run._look_seconds()
+    run.evaluate()
     assert hidden and not any(hidden)

@@ -23,9 +23,9 @@ from torch import Tensor, nn
 
 from bilmo.errors import BilmoError, DamagedFile, OutputError
 from bilmo.store.atomic import new_file
+from bilmo.store.checkpoint import load_optimizer, with_prefix
 from bilmo.tasks.core.events import Epoch, Finished, Step
 from bilmo.tasks.core.settings import Settings
-from bilmo.train.checkpoint import restore
 
 POOL = 20
 """Batches among which examples are sorted by length."""
@@ -144,12 +144,7 @@ class Fitting:
         except (SafetensorError, OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
             raise DamagedFile(f"{path}: is no checkpoint of this run ({error})") from None
         self._best = {name.removeprefix("best/"): value for name, value in tensors.items() if name.startswith("best/")}
-        state: dict[int, dict[str, Tensor]] = {}
-        for name, value in tensors.items():
-            kind, *rest = name.split("/")
-            if kind == "optimizer":
-                state.setdefault(int(rest[0]), {})[rest[1]] = value
-        restore(self._optimizer, state)
+        load_optimizer(self._optimizer, with_prefix("optimizer/", tensors))
 
 
 def learned_state(network: nn.Module) -> dict[str, Tensor]:
