@@ -29,7 +29,7 @@ def copied(run):
     memory = run._optimizer.state_dict()["state"]
     return [
         *(value.clone() for value in run.model.state_dict().values()),
-        *(value.clone() for value in run._average.values()),
+        *(value.clone() for _, value in sorted(run._average.items())),
         *(memory[key][name].clone() for key in sorted(memory) for name in sorted(memory[key])),
     ]
 
