@@ -13,7 +13,7 @@ import pytest
 import bilmo
 from bilmo import models
 from bilmo.sense import neighbours, uses
-from bilmo.store.card import told
+from bilmo.store.card import fact_in
 from bilmo.train import recipe as recipes
 from small_runs import program, started
 
@@ -42,7 +42,7 @@ def test_a_model_is_as_small_as_it_must_be_and_gives_the_same_vector_for_the_sam
 @pytest.mark.parametrize("name", MOST)
 def test_a_card_tells_text_recipe_judgement_and_limits(name):
     card = (models.installed()[name] / "README.md").read_text(encoding="utf-8")
-    assert "unknown" not in (told(card, "trained on"), told(card, "perplexity on unseen text"))
+    assert "unknown" not in (fact_in(card, "trained on"), fact_in(card, "perplexity on unseen text"))
     assert "## Judged on text that nobody trained on" in card and "## Limits" in card
     recipe = recipes.read(name)
     for setting in (f"epochs = {recipe.train.epochs!r}", f"cells = {recipe.network.cells}", f'lang = "{name}"'):

@@ -127,8 +127,8 @@ def test_a_field_of_json_lines_is_a_text_or_its_tokens(here):
     [
         ("{\n", r"x, line 2: is not JSON"),
         ({"u": 1, "v": 2}, r"x, line 2: has no field 't'; its fields are u, v"),
-        ([1], r"x, line 2: has no field 't'; it is no object"),
-        ({"t": 5}, r"x, line 2: the field 't' holds neither a text nor a list of tokens: 5"),
+        ([1], r"x, line 2: has no field 't'; it is not an object"),
+        ({"t": 5}, r"x, line 2: the field 't' is neither a text nor a list of tokens: 5"),
         ({"t": ["a", 5]}, r"neither a text nor a list of tokens"),
         ({"t": None}, r"neither a text nor a list of tokens: None"),
         ("[" * 100_000 + "\n", r"x, line 2: is not JSON"),
@@ -143,5 +143,5 @@ def test_what_is_wrong_in_json_lines_is_named_with_its_line(here, record, says):
 @pytest.mark.parametrize("name", ["x.jsonl", "x.ndjson", "x.jsonl.gz"])
 def test_json_lines_without_a_field_are_not_taken_for_text(here, name):
     (here / name).write_bytes(gzip.compress(b"{}\n"))
-    with pytest.raises(TextError, match="these are JSON lines; name the field to embed with --field NAME"):
+    with pytest.raises(TextError, match="this is a file of JSON lines; name the field to embed with --field NAME"):
         items(name)

@@ -234,7 +234,9 @@ def test_half_a_start_is_refused(saved):
     tensors["start.backward.1.h"] = torch.zeros(5)
     reseal(saved, tensors)
     refused(
-        saved, WeightsError, r"start.forward.0.c is missing; needed is \(6,\)\n.*start.backward.1.h has shape \(5,\)"
+        saved,
+        WeightsError,
+        r"start.forward.0.c is missing; its shape must be \(6,\)\n.*start.backward.1.h has shape \(5,\)",
     )
 
 
@@ -245,11 +247,11 @@ def test_missing_misshapen_and_unknown_tensors_are_refused(saved):
     tensors = tensors_of(saved)
     del tensors["words.project.bias"]
     reseal(saved, tensors)
-    refused(saved, WeightsError, r"words.project.bias is missing; needed is \(4,\)")
+    refused(saved, WeightsError, r"words.project.bias is missing; its shape must be \(4,\)")
     reseal(saved, tensors | {"words.project.bias": torch.zeros(5)})
-    refused(saved, WeightsError, r"words.project.bias has shape \(5,\); needed is \(4,\)")
+    refused(saved, WeightsError, r"words.project.bias has shape \(5,\); it must be \(4,\)")
     reseal(saved, tensors | {"words.project.bias": torch.zeros(4), "more": torch.zeros(1)})
-    refused(saved, WeightsError, "more belong to no part of the network in config.json")
+    refused(saved, WeightsError, "more do not belong to the network in config.json")
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (3, 5)], ids=str)
@@ -269,7 +271,7 @@ def test_a_vocabulary_that_is_gone_or_of_another_length_is_refused(tmp_path, wri
     path.write_text(good + "more\n")
     refused(tmp_path / "new", VocabError, r"vocab\.txt: has \d+ entries, but the weights have \d+ rows")
     path.unlink()
-    refused(tmp_path / "new", VocabError, r"vocab\.txt: is missing; the weights have \d+ rows that need their names")
+    refused(tmp_path / "new", VocabError, r"vocab\.txt: is missing; it must name the \d+ rows")
     path.write_text(good.replace("</S>", "x"))
     refused(tmp_path / "new", VocabError, r"vocab\.txt: the vocabulary of \d+ words lacks </S>")
 
@@ -293,7 +295,7 @@ def test_characters_that_are_gone_or_of_another_length_are_refused(saved):
 BAD = {
     "another format": (
         {"bilmo_format": 3},
-        "the folder has format 3; this bilmo reads formats 1 to 2. Install a newer bilmo",
+        "the folder has format 3; this version of bilmo reads formats 1 to 2. Install a newer version",
     ),
     "a misspelt key": ({"network__widht": 3}, "network.widht: .*; found 3"),
     "a missing key": ({"network__words": ...}, "network.words: Field required"),
@@ -378,7 +380,7 @@ def test_weights_of_another_model_are_refused(tmp_path, saved):
     own.write(settled(layouts.read(tmp_path / "second")), tmp_path / "other")
     (tmp_path / "other" / "model.safetensors").replace(saved / "model.safetensors")
     refused(
-        saved, DamagedFile, r"is not the file that was saved \(its SHA-256 differs.*Fetch or convert the model again"
+        saved, DamagedFile, r"is not the file that was saved \(its SHA-256 differs.*Download or convert the model again"
     )
 
 

@@ -101,7 +101,7 @@ def test_only_some_words(path, form):
     found = read(path, only={"3", "the", "nowhere"})
     assert found.words == ["the", "3"]
     assert np.array_equal(found.values, VALUES[[0, 5]])
-    with pytest.raises(TextError, match="holds none of the words asked for"):
+    with pytest.raises(TextError, match="has none of the requested words"):
         read(path, only={"nowhere"})
 
 
@@ -164,18 +164,18 @@ def test_whether_words_are_in_lower_case_only():
     [
         (b"", TextError, "begins with an empty line"),
         (b"\n", TextError, "begins with an empty line"),
-        (b"word\n", TextError, "vector 1: 0 numbers after the word; 1 are needed"),
-        (b"a 1 2\nb 1\n", TextError, "vector 2: 1 numbers after the word; 2 are needed"),
-        (b"a 1 2\n\nb 1 2\n", TextError, "vector 2: 0 numbers after the word; 2 are needed"),
+        (b"word\n", TextError, "vector 1: 0 numbers after the word; it must have 1"),
+        (b"a 1 2\nb 1\n", TextError, "vector 2: 1 numbers after the word; it must have 2"),
+        (b"a 1 2\n\nb 1 2\n", TextError, "vector 2: 0 numbers after the word; it must have 2"),
         (b"a 1 2\nb 1 x\n", TextError, "vector 2: not all of the 2 values are numbers"),
         (b"a 1 nan\n", DamagedFile, "some values are not finite numbers"),
         (b"a 1 1e999\n", DamagedFile, "some values are not finite numbers"),
         (b"a 1 1e300\n", DamagedFile, "some values are not finite numbers"),
-        (b"2 0\na\nb\n", TextError, "says vectors of 0 numbers; 1 to 100000 are accepted"),
-        (b"2 99999999999\na\n", TextError, "says vectors of 99999999999 numbers"),
-        (word2vec().replace(b"6 5", b"7 5"), DamagedFile, "its first line says 7 words, but it holds 6"),
-        (word2vec().replace(b"6 5", b"5 5"), DamagedFile, "its first line says 5 words, but it holds 6"),
-        (word2vec().replace(b"6 5", b"6 6"), TextError, "vector 1: 5 numbers after the word; 6 are needed"),
+        (b"2 0\na\nb\n", TextError, "announces vectors of 0 numbers; accepted: 1 to 100000"),
+        (b"2 99999999999\na\n", TextError, "announces vectors of 99999999999 numbers"),
+        (word2vec().replace(b"6 5", b"7 5"), DamagedFile, "its first line announces 7 words, but it has 6"),
+        (word2vec().replace(b"6 5", b"5 5"), DamagedFile, "its first line announces 5 words, but it has 6"),
+        (word2vec().replace(b"6 5", b"6 6"), TextError, "vector 1: 5 numbers after the word; it must have 6"),
         (binary().replace(b"6 5", b"7 5"), DamagedFile, "no word where vector 7 of 7 should begin"),
         (binary()[:-3], DamagedFile, "ends within vector 6 of 6; the file is truncated"),
         (b"6 5\n", DamagedFile, "no word where vector 1 of 6 should begin"),
@@ -206,7 +206,7 @@ def test_a_packed_file_that_breaks_off_is_damage(path, packing):
     good = PACKING[packing](word2vec(WORDS * 9, np.tile(VALUES, (9, 1))))
     for length in range(10, len(good), 7):
         path.write_bytes(good[:length])
-        with pytest.raises(DamagedFile, match="unpacking broke off"):
+        with pytest.raises(DamagedFile, match="unpacking failed"):
             read(path)
 
 

@@ -102,7 +102,7 @@ def test_dropout_of_vectors_needs_characters_and_vectors(tmp_path):
 
 @pytest.mark.parametrize(
     "content, says",
-    [(None, "there is no such file"), ("other 1 2 3\n", "holds none of the words asked for"), ("the 1 x\n", "numbers")],
+    [(None, "there is no such file"), ("other 1 2 3\n", "has none of the requested words"), ("the 1 x\n", "numbers")],
 )
 def test_a_vectors_file_that_cannot_be_used_is_told_and_does_not_spoil_the_folder(tmp_path, content, says):
     write_text(tmp_path)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import get_args
 
 from bilmo.embed.embedder import Embedder
-from bilmo.store.card import told
+from bilmo.store.card import fact_in
 from bilmo.text.split import Split, detect, splitter
 
 RULES = [how for how in get_args(Split) if how != "spaces"]
@@ -17,7 +17,7 @@ RULES = [how for how in get_args(Split) if how != "spaces"]
 
 def of_model(elmo: Embedder | None) -> str:
     """The rules by which the text of a biLM was split; empty where its card does not say, or it came split."""
-    said = told(elmo.bundle.card, "split") if elmo is not None else ""
+    said = fact_in(elmo.bundle.card, "split") if elmo is not None else ""
     return said if said in RULES else ""
 
 
