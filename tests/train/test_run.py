@@ -303,7 +303,7 @@ def test_a_checkpoint_of_another_network_is_refused(tmp_path):
         (
             '{"recipe": {"text": {"lang": "spaces"}}, "texts": [["text.txt", "ab"]], "lang": "spaces", "base": null}',
             "model: was started by another version of bilmo (run format 1; this version resumes format 2). "
-            "Finish it with that version, choose another name, or remove model to start over.",
+            "Finish it with that version. To start over, choose another name or remove model.",
         ),
         ("{", "run.json is damaged"),
     ],

@@ -119,11 +119,11 @@ class Loop:
         yield Finished(self.progress, reason)
 
     def evaluation_interval(self, steps: int) -> int:
-        """Steps between evaluations: at least one in an epoch of so many, or a small text is overfitted unseen."""
+        """Steps between evaluations: at least one per epoch, or a small text would be overfitted unnoticed."""
         return min(self.recipe.evaluate_every, max(SHORTEST_INTERVAL, steps))
 
     def share_done(self, steps: int) -> float:
-        """The share of the run that is done, in an epoch of so many steps."""
+        """The share of the run that is done, if the current epoch has `steps` steps."""
         if self.recipe.minutes is not None:
             return self.progress.seconds / (60 * self.recipe.minutes)
         return (self.progress.epoch + self.progress.step_in_epoch / steps) / self.recipe.epochs

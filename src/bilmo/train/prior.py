@@ -1,8 +1,8 @@
 """Word probabilities from counts: what a new softmax starts with, and how it learns of unknown words.
 
 If the vocabulary has every word of the text, nothing in the text teaches the softmax that new text has unknown words.
-Words that occur once tell how many to expect: as in Ney's absolute discounting, every word gives the same part of one
-occurrence to the unknown word.
+The number of words that occur once shows how many to expect: as in Ney's absolute discounting, every word gives the
+same part of one occurrence to the unknown word.
 
 Knows: numpy, torch. Blind to: networks.
 """
