@@ -25,7 +25,7 @@ def test_every_sentence_is_on_one_side_and_reads_as_it_was(tmp_path):
     assert corpus.facts.sentences == {"train": len(train), "held_out": len(held)}
 
 
-def test_words_come_by_falling_count_in_the_training_text_alone(tmp_path):
+def test_words_are_sorted_by_falling_count_in_the_training_text(tmp_path):
     corpus = build(LINES, "spaces", tmp_path / "c", held_out=0.3, seed=1)
     train = [word for sentence in words_of(corpus, "train") for word in sentence]
     assert corpus.words[:3] == ["<S>", "</S>", "<UNK>"]
@@ -69,7 +69,7 @@ def test_any_text_comes_back(tmp_path_factory, sentences):
     assert sorted(found) == sorted(line.split() for line in lines if line.split())
 
 
-def test_a_text_that_is_held_out_whole_is_refused(tmp_path):
+def test_a_text_that_is_held_out_completely_is_refused(tmp_path):
     with pytest.raises(TextError, match="2 sentences, and all of its paragraphs were chosen as held-out text"):
         build(["a b", "c"], "spaces", tmp_path / "c", held_out=0.9999, seed=1)
 

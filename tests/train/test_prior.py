@@ -33,7 +33,7 @@ def test_every_word_gives_up_the_same_part_of_one_occurrence(counts, seed):
     assert set(seen[seen != text]) <= {UNKNOWN}
 
 
-def test_words_become_unknown_as_often_as_they_were_expected_to():
+def test_words_become_unknown_as_often_as_expected():
     counts = [100, 2, 1, 1]
     text = np.repeat([3, 4, 5], 20_000)
     seen = prior(counts).targets(text, np.random.default_rng(1)).reshape(3, -1)
@@ -42,7 +42,7 @@ def test_words_become_unknown_as_often_as_they_were_expected_to():
     assert not prior(counts).targets(marks, np.random.default_rng(1)).any()
 
 
-def test_where_the_text_has_unknown_words_none_is_made_unknown():
+def test_if_the_text_has_unknown_words_no_other_word_becomes_unknown():
     some = Prior(np.array([0, 0, 0, 9, 2, 1, 1]), np.array([0, 1, 2, 3, 4, 5, UNKNOWN]), UNKNOWN)
     text = np.repeat([3, 4, 5, 6], 100)
     assert some.targets(text, np.random.default_rng(1)).tolist() == np.repeat([3, 4, 5, UNKNOWN], 100).tolist()

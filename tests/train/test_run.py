@@ -176,7 +176,7 @@ def test_a_run_killed_at_any_moment_is_resumed_to_the_same_bits(undisturbed, aga
     assert not list((folder / "model").glob("**/*.partial"))
 
 
-def test_ctrl_c_says_how_to_go_on(tmp_path):
+def test_ctrl_c_says_how_to_resume(tmp_path):
     write_text(tmp_path, lines=4000)
     process = started(tmp_path, *COMMAND)
     while not (tmp_path / "model" / "training" / "checkpoint.safetensors").exists():
@@ -260,7 +260,7 @@ def test_files_beside_an_empty_training_folder_are_left_alone(tmp_path):
     assert (tmp_path / "model" / "README.md").read_text(encoding="utf-8") == "mine"
 
 
-def test_folders_that_were_made_for_nothing_are_removed(tmp_path):
+def test_folders_of_a_run_that_never_started_are_removed(tmp_path):
     write_text(tmp_path).write_text("\n", encoding="utf-8")
     (tmp_path / "mine").mkdir()
     for place in ("new/model", "mine/new/model", "mine"):
@@ -322,7 +322,7 @@ def test_a_run_that_is_not_a_training_run_of_this_version_is_refused_and_left_al
     assert sorted(path for path in run.parent.iterdir() if path.name != "bilmo.lock") == before
 
 
-def test_characters_of_held_out_text_alone_get_no_row(tmp_path):
+def test_characters_that_occur_only_in_held_out_text_get_no_row(tmp_path):
     text = write_text(tmp_path, words=("宝玉", "笑", "道", "：", "黛玉", "。"))
     rare = [chr(0x4E00 + 40 * n) for n in range(200)]
     with text.open("a", encoding="utf-8") as file:
@@ -354,7 +354,7 @@ def test_changed_word_vectors_are_refused(tmp_path):
     assert done.code == 1 and "the word vectors: not the same" in done.err
 
 
-def test_a_recipe_can_leave_cells_without_a_bound(tmp_path):
+def test_a_recipe_can_remove_the_bound_on_cells(tmp_path):
     write_text(tmp_path)
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(recipe.read_text("utf-8").replace("[network]", "[network]\ncell_clip = inf"), encoding="utf-8")
