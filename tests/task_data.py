@@ -1,4 +1,4 @@
-"""A tiny model, and made-up task data that can be learned."""
+"""A tiny model, and synthetic data that tasks can learn."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def made(seed: int) -> Bundle:
         width=8,
     )
     network = bilmo.BiLM(config)
-    with torch.no_grad():  # larger than at the begin of training, so that words differ to speak of
+    with torch.no_grad():  # larger than before training, so that vectors of words differ clearly
         for parameter in network.parameters():
             parameter.copy_(torch.randn_like(parameter) * 0.4)
     return settled(Bundle(config, network.state_dict(), layout="made for a test"))
@@ -40,7 +40,7 @@ def texts(number: int, seed: int = 0) -> tuple[list[str], list[str]]:
 
 
 def sentences(number: int, seed: int = 0) -> tuple[list[list[str]], list[list[str]]]:
-    """Animals, with any colours before them, are spans in BIO."""
+    """Animals, with the colours before them, are spans in BIO."""
     draw = random.Random(seed)
     tokens, tags = [], []
     for _ in range(number):

@@ -1,4 +1,4 @@
-"""The quality benchmark runs, goes on after what is on record, and shows all of it."""
+"""The quality benchmark runs, resumes after the recorded outcomes, and shows all of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLACE = Path(__file__).parents[2] / "benchmarks" / "quality"
 
 
 def program(name, monkeypatch):
-    """A program of the benchmark, with a module `data` of its own."""
+    """A program of the benchmark, with its own module `data`."""
     monkeypatch.syspath_prepend(str(PLACE))
     monkeypatch.delitem(sys.modules, "data", raising=False)
     spec = importlib.util.spec_from_file_location(f"quality_{name}", PLACE / f"{name}.py")
@@ -33,7 +33,7 @@ def program(name, monkeypatch):
 
 @pytest.fixture
 def quality(tmp_path, monkeypatch):
-    """The benchmark on tiny data of its own, asked two questions."""
+    """The benchmark with two questions on tiny data."""
     module = program("run", monkeypatch)
     (tmp_path / "glove.txt").write_text("cat 0.1 0.2 0.3\nred 0.3 0.1 0.2\n", encoding="utf-8")
     for number in (0, 1):
@@ -61,7 +61,7 @@ def records(tmp_path):
     return [json.loads(row) for row in (tmp_path / "quality.jsonl").read_text("utf-8").splitlines()]
 
 
-def test_it_goes_on_and_shows_all_that_is_on_record(quality, tmp_path, capsys):
+def test_it_resumes_and_shows_all_recorded_outcomes(quality, tmp_path, capsys):
     few = ["--seeds", "1", "--epochs", "1"]
     first, second = (str(tmp_path / f"model{number}") for number in (0, 1))
     quality.main([first, *few, "--only", "sst5"])
@@ -78,7 +78,7 @@ def test_it_goes_on_and_shows_all_that_is_on_record(quality, tmp_path, capsys):
     capsys.readouterr()
     quality.main([first, *few])
     assert len(records(tmp_path)) == 5 and "epoch" not in capsys.readouterr().out
-    quality.main([second, *few])  # word vectors alone know nothing of the model
+    quality.main([second, *few])  # `words` does not depend on the model
     assert [entry["key"]["variant"] for entry in records(tmp_path)[5:]] == ["both", "elmo", "both"]
     filters = {entry["key"]["variant"]: entry["key"]["settings"]["chars"] for entry in records(tmp_path)}
     assert filters == {"words": 128, "both": 128, "elmo": 0}
@@ -91,7 +91,7 @@ def test_a_slice_saves_nothing(quality, tmp_path, capsys):
     assert not (tmp_path / "quality.jsonl").exists() and not (tmp_path / "quality.md").exists()
 
 
-def test_an_epoch_is_timed_with_kept_layers_and_without_and_learns_the_same(tmp_path, monkeypatch, capsys):
+def test_an_epoch_with_stored_layers_and_without_gives_the_same_result(tmp_path, monkeypatch, capsys):
     speed = program("speed", monkeypatch)
     folder.write(made(0), tmp_path / "model")
     made_up = speed.data.DataSet("ewt", *(Dataset(*sentences(n, seed)) for n, seed in ((40, 0), (8, 1), (5, 2))))

@@ -84,7 +84,7 @@ def test_info_says_what_a_model_is(run, model):
     facts = dict(re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in result.out.splitlines() if line)
     assert facts["model"] == str(model)
     assert facts["layout"] == "options.json and HDF5 weights (bilm-tf, AllenNLP)"
-    assert facts["layers"] == "2 x LSTM, 6 cells, 4 wide, a direction"
+    assert facts["layers"] == "2 x LSTM, 6 cells, 4 wide, per direction"
     assert facts["vector"] == "3 layers of 8"
     total = sum(array.size for array in old_models.read_arrays(model / "weights.hdf5").values())
     assert facts["all parameters"] == f"{total:,}"
@@ -304,13 +304,13 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "options cut short": (cut(write_hdf5, "options.json", lambda b: b[:40]), "options.json: is not JSON"),
     "options of another kind": (
         without(write_hdf5, "options.json", b"{}"),
-        "options.json: settings .*lstm: Field requi",
+        "options.json: invalid settings.*lstm: Field requi",
     ),
     "two weights files": (two_weights, "first.hdf5, second.hdf5 each hold .* Give the path of one of them"),
-    "a missing tensor": (broken_hdf5(lambda *_: None), r"b_proj is missing; needed is \(4,\)"),
+    "a missing tensor": (broken_hdf5(lambda *_: None), r"b_proj is missing; its shape must be \(4,\)"),
     "a misshapen tensor": (
         broken_hdf5(lambda file, _: file.create_dataset("CNN_proj/b_proj", data=np.ones(5, "f4"))),
-        r"b_proj has shape \(5,\); needed is \(4,\)",
+        r"b_proj has shape \(5,\); it must be \(4,\)",
     ),
     "not a number": (
         broken_hdf5(lambda file, _: file.create_dataset("CNN_proj/b_proj", data=np.full(4, np.nan, "f4"))),
@@ -346,10 +346,10 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
         cut(write_checkpoint, "model.ckpt-935588.index", lambda b: b[:50] + bytes([b[50] ^ 1]) + b[51:]),
         "checksum .* Copy all files of the checkpoint again",
     ),
-    "a table without its words": (without(write_words, "vocab.txt"), "vocab.txt: is missing; the weights have 10 rows"),
+    "a table without its words": (without(write_words, "vocab.txt"), "vocab.txt: is missing; it must name the 10 rows"),
     "a table with other words": (
         without(write_words, "vocab.txt", b"<S>\n</S>\n<UNK>\n"),
-        "vocab.txt: has 3 entries, but the weights have 10 rows. They belong to two models",
+        "vocab.txt: has 3 entries, but the weights have 10 rows. They belong to different models",
     ),
     "words that are no text": (without(write_words, "vocab.txt", b"\xff"), "vocab.txt, line 1: .* iconv"),
     "a zip that climbs out": (zip_of(("../evil", b"", 0o644)), "m: '../evil' would be unpacked outside its folder"),
@@ -373,23 +373,23 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "no dictionary": (without(write_manylangs, "char.dic"), "char.dic: there is no such file"),
     "a model of another kind": (
         lambda path: write_manylangs(path, more={"encoder": {"name": "lstm"}}),
-        "cnn_small.json: settings .*encoder.name: Input should be 'elmo'; found 'lstm'",
+        "cnn_small.json: invalid settings.*encoder.name: Input should be 'elmo'; found 'lstm'",
     ),
     "our weights with a wrong bit": (
         cut(write_own, "model.safetensors", lambda b: b[:-5] + bytes([b[-5] ^ 1]) + b[-4:]),
-        "model.safetensors: is not the file that was saved .* Fetch or convert the model again",
+        "model.safetensors: is not the file that was saved .* Download or convert the model again",
     ),
     "our weights cut short": (
         cut(write_own, "model.safetensors", lambda b: b[:-5]),
-        "model.safetensors: cannot be read as safetensors .* Fetch the model again",
+        "model.safetensors: cannot be read as safetensors .* Download or convert",
     ),
     "our settings misspelt": (
         cut(write_own, "config.json", lambda b: b.replace(b'"width"', b'"widht"', 1)),
-        "config.json: settings that bilmo cannot use.*widht",
+        "config.json: invalid settings.*widht",
     ),
     "a newer folder": (
         cut(write_own, "config.json", lambda b: b.replace(b'"bilmo_format": 2', b'"bilmo_format": 9')),
-        "config.json: the folder has format 9; this bilmo reads formats 1 to 2. Install a newer bilmo",
+        "config.json: the folder has format 9; this version of bilmo reads formats 1 to 2. Install a newer version",
     ),
 }
 

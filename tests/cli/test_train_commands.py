@@ -35,7 +35,7 @@ def test_train_tells_the_facts_first_and_results_on_standard_output(trained):
     names = [line.split("  ")[0] for line in done.out.splitlines()]
     told = "split, text, held out, vocabulary, unknown words, parameters, memory, time left, run"
     assert names[:9] == told.split(", ")
-    assert done.out.splitlines()[-1].startswith("model: all is trained; 26 steps in ")
+    assert done.out.splitlines()[-1].startswith("model: training is complete; 26 steps in ")
     assert done.err.startswith("reading the text\n") and done.err.count("held-out perplexity") == 3
 
 
@@ -156,7 +156,7 @@ def test_finetune_tells_the_perplexity_before_and_after(trained, tmp_path):
         (("train", "text.txt", "-o", "new", "--lang", "klingon"), "split is 'klingon'"),
         (
             ("train", "text.txt", "-o", "new", "--recipe", "recipe.toml", "--min-count", "100000"),
-            "no word of the text occurs so often",
+            "no word of the text occurs that often",
         ),
         (
             ("train", "text.txt", "-o", "new", "--recipe", "recipe.toml", "--width", "1000000", "--cells", "1000000"),

@@ -388,10 +388,10 @@ def test_missing_and_misshapen_tensors_are_named_all_at_once(tmp_path):
     with pytest.raises(WeightsError) as caught:
         layouts.read(tmp_path)
     assert str(caught.value).splitlines()[1:] == [
-        "  CNN/b_cnn_1 is missing; needed is (3,)",
-        "  RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell/W_P_0 is missing; needed is (6, 4)",
-        "  CNN_proj/W_proj has shape (7, 5); needed is (7, 4)",
-        "  RNN_0/RNN/MultiRNNCell/Cell1/LSTMCell/B has shape (24, 1); needed is (24,)",
+        "  CNN/b_cnn_1 is missing; its shape must be (3,)",
+        "  RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell/W_P_0 is missing; its shape must be (6, 4)",
+        "  CNN_proj/W_proj has shape (7, 5); it must be (7, 4)",
+        "  RNN_0/RNN/MultiRNNCell/Cell1/LSTMCell/B has shape (24, 1); it must be (24,)",
     ]
     assert str(tmp_path / "weights.hdf5") in str(caught.value)
 
@@ -401,7 +401,7 @@ def test_every_tensor_is_needed(tmp_path):
     for name in old.arrays:
         arrays = {other: array for other, array in old.arrays.items() if other != name}
         write_hdf5(tmp_path, replace(old, arrays=arrays))
-        with pytest.raises(WeightsError, match=f"{name} is missing; needed is "):
+        with pytest.raises(WeightsError, match=f"{name} is missing; its shape must be "):
             layouts.read(tmp_path)
 
 
@@ -529,7 +529,7 @@ def test_a_vocabulary_of_another_length_is_refused(tmp_path, write, sizes, chang
 def test_a_table_without_a_vocabulary_is_refused(tmp_path):
     write_hdf5(tmp_path, words=True)
     (tmp_path / "vocab.txt").unlink()
-    with pytest.raises(VocabError, match=r"vocab\.txt: is missing; the weights have 10 rows"):
+    with pytest.raises(VocabError, match=r"vocab\.txt: is missing; it must name the 10 rows"):
         layouts.read(tmp_path)
 
 

@@ -293,9 +293,9 @@ def test_missing_and_misshapen_tensors_are_named_all_at_once(tmp_path):
     with pytest.raises(WeightsError) as caught:
         layouts.read(tmp_path)
     assert str(caught.value).splitlines()[1:] == [
-        "  convolutions.1.bias is missing; needed is (3,)",
-        "  backward_layer_1.state_projection.weight is missing; needed is (4, 6)",
-        "  projection.weight has shape (4, 5); needed is (4, 12)",
+        "  convolutions.1.bias is missing; its shape must be (3,)",
+        "  backward_layer_1.state_projection.weight is missing; its shape must be (4, 6)",
+        "  projection.weight has shape (4, 5); it must be (4, 12)",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Tasks learn what can be learned, give the same answers in any grouping, and the same result for the same seed."""
+"""Tasks learn what can be learned, and predict the same in any batch; the same seed gives the same result."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ WIDE = Vectors(NONSENSE, RANDOM.normal(size=(80, 48)).astype(np.float32))
 
 
 def nonsense(number):
-    """Texts whose answers follow from nothing: they can only be learned by heart."""
+    """Texts with random answers, which can only be memorised."""
     draw = random.Random(3)
     made = [draw.sample(NONSENSE, k=draw.randint(2, 6)) for _ in range(number)]
     return made, [draw.choice(("x", "y", "z")) for _ in made], [[draw.choice("PQR") for _ in words] for words in made]
 
 
-BY_HEART = {"hidden": 32, "dropout": 0.0, "rate": 0.03, "batch": 50, "epochs": 150, "patience": 150, "l2": 0.0}
+MEMORISE = {"hidden": 32, "dropout": 0.0, "rate": 0.03, "batch": 50, "epochs": 150, "patience": 150, "l2": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -53,19 +53,19 @@ BY_HEART = {"hidden": 32, "dropout": 0.0, "rate": 0.03, "batch": 50, "epochs": 1
 )
 def test_every_head_of_a_classifier_overfits(tiny, head, elmo_at):
     some, labels, _ = nonsense(50)
-    assert reaches(Classifier(tiny, vectors=WIDE, head=head, elmo_at=elmo_at, **BY_HEART), some, labels, 1.0)
+    assert reaches(Classifier(tiny, vectors=WIDE, head=head, elmo_at=elmo_at, **MEMORISE), some, labels, 1.0)
 
 
 @pytest.mark.parametrize("head", TAG)
 def test_every_head_of_a_tagger_overfits(tiny, head):
     some, _, tags = nonsense(50)
-    if head == "linear":  # a token alone: what it can learn by heart is a tag for each word
+    if head == "linear":  # it sees each token alone, so it can memorise one tag per word
         tags = [["PQR"[int(word[1:]) * 7 % 3] for word in words] for words in some]
-    assert reaches(Tagger(tiny, vectors=WIDE, head=head, **BY_HEART), some, tags, 1.0)
+    assert reaches(Tagger(tiny, vectors=WIDE, head=head, **MEMORISE), some, tags, 1.0)
 
 
 def reaches(task, some, answers, enough):
-    """Whether learning comes so far on the examples themselves."""
+    """Whether training reaches this value on the training examples."""
     for event in task.events(Dataset(some, answers), dev=Dataset(some, answers)):
         if isinstance(event, Epoch) and event.value >= enough:
             return True
@@ -89,7 +89,7 @@ def fitted(tiny, kind, **settings):
         (Tagger, {"head": "linear"}),
     ],
 )
-def test_answers_do_not_change_with_batch_and_order(tiny, kind, settings):
+def test_predictions_do_not_depend_on_batch_and_order(tiny, kind, settings):
     task = fitted(tiny, kind, **settings)
     some = (texts(12, seed=9) if kind is Classifier else sentences(12, seed=9))[0]
     some.append("" if kind is Classifier else [])
@@ -103,12 +103,12 @@ def test_answers_do_not_change_with_batch_and_order(tiny, kind, settings):
 
 @pytest.mark.parametrize("head", TAG)
 @pytest.mark.parametrize("scheme", ["IO", "IOB1", "BIO", "BIOES"])
-def test_a_tagger_answers_in_the_scheme_it_learned_and_never_illegally(tiny, head, scheme):
+def test_a_tagger_predicts_legal_tags_in_the_scheme_of_its_training_data(tiny, head, scheme):
     some, tags = sentences(30)
     tags = [spans.write(spans.spans(one), len(one), scheme) for one in tags]
     task = Tagger(tiny, head=head, **SMALL, epochs=2).fit(some, tags)
     assert task.scheme_ == scheme
-    with torch.no_grad():  # the worst that weights can do
+    with torch.no_grad():  # extreme weights
         for parameter in task.network_.head.parameters():
             parameter.copy_(torch.randn_like(parameter) * 50)
     new = sentences(30, seed=5)[0]
@@ -126,7 +126,7 @@ def test_the_same_seed_gives_the_same_result(tiny, kind):
     before = torch.rand(3)
     torch.manual_seed(6)
     second = fitted(tiny, kind, dropout=0.5)
-    assert torch.equal(torch.rand(3), before)  # and leaves the caller's random numbers alone
+    assert torch.equal(torch.rand(3), before)  # the caller's random numbers stay as they are
     other = fitted(tiny, kind, dropout=0.5, seed=2)
     flat = [np.concatenate([np.ravel(row) for row in task.predict_proba(some)]) for task in (first, second, other)]
     assert np.array_equal(flat[0], flat[1])
@@ -136,7 +136,7 @@ def test_the_same_seed_gives_the_same_result(tiny, kind):
 @pytest.mark.parametrize(
     "settings", [{}, {"tune": True, "head": "bilstm", "batch_norm": True}], ids=["frozen", "tuned"]
 )
-def test_a_run_that_was_broken_off_goes_on_to_the_same_result(tiny, tmp_path, settings):
+def test_an_interrupted_run_resumes_to_the_same_result(tiny, tmp_path, settings):
     some, labels = texts(40)
     settings = SMALL | {"dropout": 0.5, "epochs": 5} | settings
     whole = Classifier(tiny, **settings).fit(some, labels)
@@ -151,29 +151,29 @@ def test_a_run_that_was_broken_off_goes_on_to_the_same_result(tiny, tmp_path, se
     assert np.allclose(whole.predict_proba(some), resumed.predict_proba(some), atol=1e-6)
 
 
-def test_ctrl_c_keeps_the_best_so_far(tiny, monkeypatch):
+def test_ctrl_c_keeps_the_best_epoch(tiny, monkeypatch):
     some, labels = texts(40)
     task = Classifier(tiny, **SMALL, epochs=30)
-    looks = itertools.count()
+    evaluations = itertools.count()
 
     def measured(true, answers):
-        look = next(looks)
-        if look == 3:
+        number = next(evaluations)
+        if number == 3:
             raise KeyboardInterrupt
-        return replace(Classifier.measure(task, true, answers), value=(0.2, 0.9, 0.4)[look])
+        return replace(Classifier.measure(task, true, answers), value=(0.2, 0.9, 0.4)[number])
 
     monkeypatch.setattr(task, "measure", measured)
     with pytest.warns(UserWarning, match="best epoch so far"):
         task.fit(some, labels)
     assert task.best_ == 0.9
     short = Classifier(tiny, **SMALL, epochs=2)
-    looks = itertools.count(1)
-    monkeypatch.setattr(short, "measure", lambda t, a: replace(Classifier.measure(task, t, a), value=next(looks)))
-    short.fit(some, labels)  # ends at its second epoch, which was the best of the other
+    evaluations = itertools.count(1)
+    monkeypatch.setattr(short, "measure", lambda t, a: replace(Classifier.measure(task, t, a), value=next(evaluations)))
+    short.fit(some, labels)  # it ends with its second epoch, the best one of the other task
     assert np.allclose(task.predict_proba(some), short.predict_proba(some), atol=1e-6)
 
 
-def test_ctrl_c_before_the_first_look_is_ctrl_c(tiny, monkeypatch):
+def test_ctrl_c_before_the_first_evaluation_is_passed_on(tiny, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
@@ -183,7 +183,7 @@ def test_ctrl_c_before_the_first_look_is_ctrl_c(tiny, monkeypatch):
         task.fit(*texts(20))
 
 
-def test_stops_early_and_keeps_the_best(tiny, monkeypatch):
+def test_training_stops_early_and_keeps_the_best_epoch(tiny, monkeypatch):
     task = Classifier(tiny, **SMALL, epochs=30, patience=2)
     values = iter([0.0, 0.0, 0.0, 0.5, 0.4, 0.5])
     score = by_label(["a"], ["a"])
@@ -193,23 +193,23 @@ def test_stops_early_and_keeps_the_best(tiny, monkeypatch):
     assert (end.epoch, end.value, end.why) == (4, 0.5, "stopped early: no improvement in the last 2 epochs")
 
 
-def test_what_the_data_is_like_is_told(tiny):
+def test_peculiarities_of_the_data_are_reported(tiny):
     some, labels = texts(44)
     labels = ["rare" if k == 0 else "animal" for k in range(44)]
     first = next(
         Classifier(tiny, **SMALL).events(Dataset([*some, ""], [*labels, "animal"]), dev=Dataset(["x"], ["new"]))
     )
     assert isinstance(first, Started)
-    told = "\n".join(first.notes)
-    assert "animal occurs 44 times, rare 1 times" in told
-    assert "do not occur in the training examples: new" in told
-    assert "1 texts have no tokens" in told
+    notes = "\n".join(first.notes)
+    assert "animal occurs 44 times, rare 1 times" in notes
+    assert "do not occur in the training examples: new" in notes
+    assert "1 texts have no tokens" in notes
     tags = [["B-A", "O"], ["I-B", "B-B"]]
     first = next(Tagger(tiny, **SMALL).events(Dataset([["a", "b"], ["c", "d"]], tags), dev=Dataset([["a"]], [["O"]])))
     assert "1 tags violate the scheme BIO" in "\n".join(first.notes)
 
 
-def test_tags_that_were_never_learned_are_told(tiny):
+def test_tags_outside_the_training_data_are_counted(tiny):
     some, tags = sentences(20)
     task = Tagger(tiny, **SMALL, epochs=1).fit(some, tags)
     assert task.prepared_.unseen([["O", "I-PET", "B-NEW", "S-FARM"], ["NOUN"], ["I"]]) == {"I": 1, "NEW": 1, "NOUN": 1}
@@ -217,7 +217,7 @@ def test_tags_that_were_never_learned_are_told(tiny):
     assert bare.prepared_.unseen([["O", "B", "I", "E"]]) == {} and bare.prepared_.unseen([["B-PET"]]) == {"PET": 1}
 
 
-def test_a_test_set_in_another_scheme_is_measured_alike(tiny):
+def test_a_test_set_in_another_scheme_gets_the_same_score(tiny):
     some, tags = sentences(30)
     task = Tagger(tiny, **SMALL, epochs=8).fit(some, tags)
     other = [spans.write(spans.spans(one), len(one), "BIOES") for one in tags]
@@ -235,14 +235,14 @@ def test_word_vectors_of_every_kind(tiny):
     assert Classifier(None, vectors=GIVEN, **SMALL, epochs=12).fit(capital, labels).score(some, labels) > 0.9
 
 
-def test_given_vectors_stay_as_they_came_and_unknown_words_learn(tiny):
+def test_given_vectors_stay_fixed_and_the_unknown_word_is_trained(tiny):
     task = Classifier(None, vectors=GIVEN, **SMALL, epochs=3).fit(*texts(40))
     table = task.network_.input.table
     assert np.array_equal(table.weight.detach().numpy()[3:], GIVEN.values)
     assert not np.allclose(table.marks.detach().numpy()[2], GIVEN.values.mean(axis=0))
 
 
-def test_a_tuned_model_learns_and_the_one_it_came_from_does_not(tiny):
+def test_tuning_changes_a_copy_of_the_model_only(tiny):
     before = {name: value.clone() for name, value in tiny.bundle.weights.items()}
     task = Classifier(tiny, **SMALL, epochs=3, tune=True, tune_rate=0.01).fit(*texts(40))
     learned = task.network_.input.tuned.learned().weights
@@ -272,7 +272,7 @@ def test_a_document_of_ten_thousand_words_and_none(tiny):
     assert set(task.predict([long, "", "\n"])) <= {"colour", "animal"}
 
 
-def test_chinese_is_cut_into_words(tiny):
+def test_chinese_is_split_into_words(tiny):
     some = ["我爱北京天安门。天气很好！", "他不喜欢这本书。", "北京很大。", "这本书很好。"] * 5
     task = Classifier(tiny, **SMALL, epochs=1).fit(some, ["a", "b", "a", "b"] * 5)
     assert task.lang_ == "zh"
@@ -293,16 +293,16 @@ def test_chinese_is_cut_into_words(tiny):
         ("west", [["It", "'s", "it"], ["He", "was"]], "auto", "spaces"),
     ],
 )
-def test_text_is_split_as_that_of_the_model_was(tiny, said, texts, lang, way):
+def test_text_is_split_as_the_text_of_the_model_was(tiny, said, texts, lang, way):
     elmo = bilmo.Embedder(replace(tiny.bundle, card=f"# Model card\n\n| split | {said} |\n"))
     task = Classifier(elmo, **SMALL, lang=lang)
     next(task.events(Dataset(texts, ["a", "b"]), dev=Dataset(texts, ["a", "b"])))
     assert task.lang_ == way
 
 
-def test_mistakes_are_told(tiny):
+def test_mistakes_have_clear_errors(tiny):
     some, labels = texts(10)
-    told = [
+    cases = [
         (ConfigError, "accepted: elmo_at, mix", lambda: Classifier(tiny, widht=3).fit(some, labels)),
         (ConfigError, "head is 'tree'", lambda: Classifier(tiny, head="tree").fit(some, labels)),
         (
@@ -339,11 +339,11 @@ def test_mistakes_are_told(tiny):
         ),
         (TextError, "too few different", lambda: Classifier(tiny).fit(["a", "a"], ["x", "y"])),
         (TextError, "1 tokens, but 2 tags", lambda: Tagger(tiny).fit([["a"]], [["O", "O"]])),
-        (TextError, "a list of words is needed", lambda: Tagger(tiny).fit(["a"], [["O"]])),
+        (TextError, "it must be a list of words", lambda: Tagger(tiny).fit(["a"], [["O"]])),
         (BilmoError, "is not fitted", lambda: Classifier(tiny).predict(some)),
         (TextError, "split is 'xx'", lambda: Classifier(tiny, lang="xx").fit(some, labels)),
     ]
-    for kind, message, run in told:
+    for kind, message, run in cases:
         with pytest.raises(kind) as error:
             run()
         assert message in str(error.value)

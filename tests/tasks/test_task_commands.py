@@ -1,4 +1,4 @@
-"""Tasks as a user runs them: every form of data, every command, every mistake."""
+"""Tasks on the command line: every form of data, every command, every mistake."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def classifier(run, model, tmp_path):
     return tmp_path / "task"
 
 
-def test_answers_in_every_form(run, classifier, tmp_path):
+def test_predictions_in_every_form(run, classifier, tmp_path):
     asked = tmp_path / "asked.jsonl"
     asked.write_text('{"text": "a red\\tcow"}\n{"tokens": ["the", "漢字"]}\n', encoding="utf-8")
     table = ok(run("predict", classifier, asked, "--probabilities")).out.splitlines()
@@ -168,7 +168,7 @@ def test_tags_as_a_table(run, tagger):
     assert written[0] == "sentence,token,tag,probability" and written[2].startswith('1,"""",')
 
 
-def test_raw_text_is_split_for_a_tagger_and_split_text_stays_as_it_is(run, model, tagger, tmp_path):
+def test_a_tagger_splits_raw_text_and_leaves_tokenized_text_as_it_is(run, model, tagger, tmp_path):
     def tokens(*arguments, stdin):
         answered = ok(run("predict", *arguments, "-", "--to", "jsonl", stdin=stdin))
         return answered.err, [json.loads(row)["tokens"] for row in answered.out.splitlines()]
@@ -194,7 +194,7 @@ def test_columns_between_spaces_are_recognised_by_their_tags(run, tagger, tmp_pa
     assert answered.out == expected and "read as columns" in answered.err
 
 
-def test_labels_that_were_never_learned_are_told(run, classifier, tmp_path):
+def test_labels_outside_the_training_data_are_reported(run, classifier, tmp_path):
     (tmp_path / "new.tsv").write_text("plant\tthe tree\nanimal\ta cow\n", encoding="utf-8")
     assert (
         "not in the training data and are never predicted: plant (1)"
@@ -202,7 +202,7 @@ def test_labels_that_were_never_learned_are_told(run, classifier, tmp_path):
     )
 
 
-def test_the_same_command_goes_on_and_another_does_not(run, model, tmp_path):
+def test_the_same_command_resumes_and_a_different_one_is_refused(run, model, tmp_path):
     train, out = write_texts(tmp_path / "a.tsv"), tmp_path / "out"
     fit = ("fit", "classify", model, "--train", train, "-o", out)
     first = ok(run(*fit, *QUICK))
@@ -231,7 +231,7 @@ def test_a_changed_model_or_changed_vectors_are_refused_and_moved_ones_are_not(r
     assert refused.code == 1 and "the biLM: not the same" in refused.err
 
 
-def test_a_finished_run_may_last_longer(run, model, tmp_path):
+def test_a_finished_run_can_be_extended(run, model, tmp_path):
     train = write_texts(tmp_path / "a.tsv")
     fit = ("fit", "classify", model, "--train", train, "--hidden", 8, "--rate", 0.02)
     ok(run(*fit, "-o", tmp_path / "two", "--epochs", 2))
@@ -257,6 +257,21 @@ def test_compare(run, model, tmp_path):
     assert re.search(r"variant +input +span F1.*\nlayer 0 .*\nlayer 2 ", found)
 
 
+def test_word_vectors_are_compared_with_characters_beside_them(run, model, tmp_path):
+    """As the paper's baselines: the character CNN is in every variant with word vectors, and in no other."""
+    train = write_texts(tmp_path / "a.tsv")
+    fit = ("compare", "classify", model, "--train", train, "--seeds", 1, "--chars", 5, *QUICK)
+    found = ok(run(*fit, "--variants", "words,elmo,both,2", "-o", tmp_path / "table.md")).out
+    for row in (
+        r"words +word vectors \+ 5 character filters +[01]\.",
+        r"elmo +ELMo \(weighted\) +[01]\.",
+        r"both +word vectors \+ 5 character filters \+ ELMo \(weighted\) +[01]\.",
+        r"layer 2 +ELMo layer 2 +[01]\.",
+    ):
+        assert re.search(row, found)
+    assert "| words | word vectors + 5 character filters |" in (tmp_path / "table.md").read_text("utf-8")
+
+
 def test_the_tutorial_is_three_lines(run, model, tmp_path):
     train = write_texts(tmp_path / "a.tsv")
     vectors = tmp_path / "glove.txt"
@@ -265,7 +280,7 @@ def test_the_tutorial_is_three_lines(run, model, tmp_path):
     ok(run(*fit, "-o", tmp_path / "a", "--vectors", vectors))
     ok(run(*fit, "-o", tmp_path / "b"))
     ok(run(*fit, "-o", tmp_path / "c", "--mix", "mean", "--head", "linear"))
-    vectors.unlink()  # the folder carries what it needs
+    vectors.unlink()  # the folder contains the vectors
     assert ok(run("predict", tmp_path / "a", "-", stdin="red cat\n")).out
 
 
@@ -320,7 +335,7 @@ FILES = {
 @pytest.mark.parametrize(
     ("task", "mistake"), [*(("classify", name) for name in MISTAKES), *(("tag", name) for name in TAG_MISTAKES)]
 )
-def test_a_mistake_is_one_message_and_leaves_nothing(run, model, tmp_path, monkeypatch, task, mistake):
+def test_a_mistake_is_one_message_and_leaves_no_files(run, model, tmp_path, monkeypatch, task, mistake):
     monkeypatch.chdir(tmp_path)
     write_texts(tmp_path / "good.tsv")
     write_sentences(tmp_path / "good.conll")
@@ -351,7 +366,7 @@ def test_mistakes_of_the_other_commands(run, classifier, another, model, tmp_pat
     assert failed.code == 1 and "no such file" in failed.err and not (tmp_path / "new.tsv").exists()
 
 
-def test_ctrl_c_keeps_the_best_so_far_and_the_run_can_go_on(run, model, tmp_path):
+def test_ctrl_c_keeps_the_best_epoch_and_the_run_can_be_resumed(run, model, tmp_path):
     train, out = write_texts(tmp_path / "a.tsv", 400), tmp_path / "out"
     arguments = ["fit", "classify", model, "--train", train, "-o", out, "--patience", 10_000, "--epochs"]
     with started(tmp_path, *arguments, 9999) as process:

@@ -43,10 +43,10 @@ class EmbedSettings:
     split: str = "auto"
     compress: bool = False
     cache: str = "none"
-    """Identifies the word cache; used only to tell runs apart."""
+    """Identifies the word cache; used only to distinguish runs."""
 
     def spec(self, elmo: Embedder) -> VectorSpec:
-        """What the vectors will look like."""
+        """The form of the vectors."""
         config = elmo.config
         if self.mix == "all":
             width, layers = config.vector_width, config.layers + 1

@@ -1,4 +1,4 @@
-"""A saved task answers as it did, on any machine that has its biLM; what is missing or different is told."""
+"""A saved task predicts the same after loading, wherever its biLM is; missing and different files are reported."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ GIVEN = Vectors(["red", "cat", "the", "漢字"], np.random.default_rng(0).normal
         (Tagger, {"head": "linear", "mix": (1,)}),
     ],
 )
-def test_a_saved_task_answers_as_it_did(model, tmp_path, kind, settings):
+def test_a_loaded_task_predicts_as_before(model, tmp_path, kind, settings):
     some, answers = texts(30) if kind is Classifier else sentences(30)
     task = kind(bilmo.load(model), **SMALL, **settings).fit(some, answers)
     folder.save(task, tmp_path / "task", model=str(model))
@@ -49,18 +49,18 @@ def test_a_saved_task_answers_as_it_did(model, tmp_path, kind, settings):
         assert np.allclose(a, b, atol=1e-5)
     assert loaded.mixes_ == task.mixes_
     assert (tmp_path / "task" / "layers.svg").exists() == bool(task.mixes_)
-    if settings.get("tune") or settings.get("elmo_at") == "none":  # these need no model outside
+    if settings.get("tune") or settings.get("elmo_at") == "none":  # these need no other folder
         shutil.rmtree(model)
         assert folder.load(tmp_path / "task").predict(new) == task.predict(new)
 
 
 @pytest.mark.parametrize("words", [GIVEN, Vectors([*GIVEN.words, "<unk>"], np.eye(5, dtype=np.float32))])
-def test_a_loaded_task_can_be_fitted_again_with_the_vectors_it_came_with(model, tmp_path, words):
+def test_a_loaded_task_can_be_fitted_again_with_the_same_vectors(model, tmp_path, words):
     task = Classifier(bilmo.load(model), vectors=words, **SMALL).fit(*texts(30))
     folder.save(task, tmp_path / "task", model=str(model))
     again = folder.load(tmp_path / "task").__sklearn_clone__().fit(*texts(30))
     assert again.words_.lower == task.words_.lower and len(again.predict(["the red cat"])) == 1
-    for word in (*words.words, "a word that nobody knows"):
+    for word in (*words.words, "a word that is not in the vocabulary"):
         now, before = (t.words_.values[t.words_.vocab.ids([word])[0]] for t in (again, task))
         assert np.array_equal(now, before)
 
@@ -72,7 +72,7 @@ def saved(model, tmp_path):
     return tmp_path / "task"
 
 
-def test_a_missing_model_is_told_and_may_be_elsewhere(saved, model, tmp_path):
+def test_a_missing_model_is_reported_and_may_have_moved(saved, model, tmp_path):
     model.rename(tmp_path / "moved")
     with pytest.raises(NotAModel, match=r"needs the biLM .*model .*SHA-256.*--model"):
         folder.load(saved)
@@ -80,7 +80,7 @@ def test_a_missing_model_is_told_and_may_be_elsewhere(saved, model, tmp_path):
     assert folder.load(saved, elmo=bilmo.load(tmp_path / "moved")).predict(["a cat"])
 
 
-def test_a_different_model_is_told(saved, model, another):
+def test_a_different_model_is_refused(saved, model, another):
     with pytest.raises(WeightsError, match="this is a different one"):
         folder.load(saved, elmo=another)
     shutil.rmtree(model)
@@ -89,14 +89,14 @@ def test_a_different_model_is_told(saved, model, another):
         folder.load(saved)
 
 
-def test_a_task_that_knew_no_place_asks_for_one(model, tmp_path):
+def test_a_task_saved_without_the_path_of_its_model_asks_for_it(model, tmp_path):
     task = Classifier(bilmo.load(model), **SMALL).fit(*texts(30))
     folder.save(task, tmp_path / "task")
     with pytest.raises(NotAModel, match="give its path"):
         folder.load(tmp_path / "task")
 
 
-def test_the_same_model_in_another_layout_will_do(saved, model, tmp_path):
+def test_the_same_model_in_another_layout_is_accepted(saved, model, tmp_path):
     from bilmo.formats import open as layouts
 
     layouts.write(bilmo.load(model).bundle, tmp_path / "old", "allennlp")
@@ -134,12 +134,26 @@ def flip(path):
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damage_is_told(saved, damage):
+def test_damaged_folders_are_refused(saved, damage):
     spoil, kind, message = DAMAGES[damage]
     spoil(saved)
-    with pytest.raises(kind) as told:
+    with pytest.raises(kind) as error:
         folder.load(saved)
-    assert message in str(told.value)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("command", [("predict", "-"), ("score", "a.tsv")])
+def test_a_folder_of_format_1_is_refused_with_what_to_do(saved, run, command):
+    """Its biLM was identified by a hash over names that are no longer used."""
+    config = json.loads((saved / "config.json").read_text("utf-8"))
+    old = {name: config[name] for name in ("bilmo_task", "bilm", "words", "sha256")}
+    old |= {"format": 1, "settings": {"at": "input", "head": "default"}, "form": "tab"}
+    old["facts"] = {"labels": ["animal", "colour"], "lang": "spaces"}
+    (saved / "config.json").write_text(json.dumps(old), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"saved in format 1 by an earlier bilmo.*Fit the task again"):
+        folder.load(saved)
+    refused = run(command[0], saved, *command[1:])
+    assert refused.code == 1 and "Fit the task again" in refused.err and "Traceback" not in refused.err
 
 
 def test_a_folder_that_exists_is_left_alone(model, tmp_path):
@@ -161,7 +175,7 @@ def test_word_vectors_are_written_once(model, tmp_path):
     assert folder.load(tmp_path / "run").predict(["a cat"]) == task.predict(["a cat"])
 
 
-def test_the_picture_has_a_bar_a_layer():
+def test_the_picture_has_one_bar_per_layer():
     picture = ET.fromstring(
         layer_weights_svg([LearnedMix("input", (0.25, 0.75), 1.5), LearnedMix("output", (0.5, 0.5), 1.0)])
     )

@@ -1,4 +1,4 @@
-"""Measures are those of the libraries that everybody compares with."""
+"""Measures agree with seqeval and scikit-learn."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def warnings_of_seqeval():
 
 
 @given(st.lists(ANY_TAG, max_size=12))
-def test_spans_are_those_of_conlleval(tags):
+def test_spans_agree_with_conlleval(tags):
     assert spans.spans(tags) == [tuple(entity) for entity in get_entities(tags)]
 
 
@@ -48,14 +48,14 @@ def test_spans_by_hand(tags, found):
 
 @st.composite
 def answered(draw):
-    """True tags and answers of the same lengths, some of them right."""
+    """True tags and predictions of the same lengths, some of them correct."""
     true = draw(st.lists(st.lists(IOB_TAG, min_size=1, max_size=8), min_size=1, max_size=5))
     answers = [[draw(st.just(tag) | IOB_TAG) for tag in tags] for tags in true]
     return true, answers
 
 
 @given(answered())
-def test_span_f1_is_that_of_seqeval(both):
+def test_span_f1_agrees_with_seqeval(both):
     true, answers = both
     found = by_span(true, answers)
     assert found.value == pytest.approx(f1_score(true, answers, zero_division=0))
@@ -74,7 +74,7 @@ def test_span_f1_is_that_of_seqeval(both):
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abce")), min_size=1, max_size=30))
-def test_measures_by_label_are_those_of_scikit_learn(pairs):
+def test_measures_per_label_agree_with_scikit_learn(pairs):
     true, answers = [t for t, _ in pairs], [a for _, a in pairs]
     found = by_label(true, answers)
     names = [row.label for row in found.labels]
@@ -93,7 +93,7 @@ def test_measures_by_label_are_those_of_scikit_learn(pairs):
 
 
 @pytest.mark.parametrize("scheme", ["IOB1", "BIO", "BIOES"])
-def test_tokens_are_compared_in_the_scheme_of_the_answers(scheme):
+def test_tokens_are_compared_in_the_scheme_of_the_predictions(scheme):
     true = [["B-A", "I-A", "O", "B-A", "I-A"]]
     answers = [["B-A", "I-A", "O", "B-A", "O"]]
     expected = dict(by_span(true, answers).details)["token accuracy"]
@@ -101,7 +101,7 @@ def test_tokens_are_compared_in_the_scheme_of_the_answers(scheme):
     assert dict(by_span(other, answers, "BIO").details)["token accuracy"] == expected == 0.8
 
 
-def test_nothing_to_measure_is_0():
+def test_an_empty_set_has_the_value_0():
     assert by_label([], []).value == 0
     assert by_span([], []).value == 0
     assert by_span([[]], [[]]).value == 0

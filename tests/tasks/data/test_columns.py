@@ -1,4 +1,4 @@
-"""Every form of tagged sentences is read to the same examples; a wrong line is named by its number."""
+"""Every form of tagged sentences gives the same examples; errors name the number of the line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read(path, form="auto", column=""):
 
 
 def asked(path, form="auto", column=""):
-    """The sentences to tag, for a task that learned these tags; None where they are lines of text."""
+    """The sentences to tag, for a task trained on these tags; None where they are lines of text."""
     source = columns.detect_input_form(path, form, ("O", "B-A", "I-A").__contains__, column)
     return None if source.form == "lines" else list(columns.read_sentences(source))
 
@@ -55,14 +55,14 @@ def test_the_same_examples_in_every_form(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["a.conllu", "unnamed"])
-def test_conllu_without_joined_words_and_empty_nodes(tmp_path, name):
+def test_conllu_without_multiword_tokens_and_empty_nodes(tmp_path, name):
     (tmp_path / name).write_text(UD, encoding="utf-8")
     assert read(tmp_path / name) == [Tagged(["Do", "do"], ["AUX", "AUX"]), Tagged(["New York"], ["PROPN"])]
     assert read(tmp_path / name, column="xpos")[0].tags == ["VBP", "VB"]
     assert asked(tmp_path / name) == [["Do", "do"], ["New York"]]
 
 
-def test_packed_and_by_column(tmp_path):
+def test_compressed_files_and_columns_by_number(tmp_path):
     path = tmp_path / "a.txt.xz"
     path.write_bytes(lzma.compress(b"a X 1\nb Y 2\n"))
     assert read(path) == [Tagged(["a", "b"], ["1", "2"])]
@@ -81,7 +81,7 @@ def test_sentences_alone(tmp_path):
 
 
 @pytest.mark.parametrize("name", [*WRITTEN, "a.conllu"])
-def test_a_pipe_is_read_to_its_first_line(monkeypatch, name):
+def test_a_pipe_is_read_from_its_first_line(monkeypatch, name):
     text = UD if name == "a.conllu" else WRITTEN[name]
     found = [["Do", "do"], ["New York"]] if name == "a.conllu" else [e.tokens for e in EXAMPLES]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
@@ -108,6 +108,6 @@ def test_a_pipe_is_read_to_its_first_line(monkeypatch, name):
 )
 def test_a_wrong_line_is_named(tmp_path, name, text, column, message):
     (tmp_path / name).write_text(text, encoding="utf-8")
-    with pytest.raises(TextError) as told:
+    with pytest.raises(TextError) as error:
         read(tmp_path / name, column=column)
-    assert message in str(told.value)
+    assert message in str(error.value)

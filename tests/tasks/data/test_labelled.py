@@ -1,4 +1,4 @@
-"""Every form of labelled texts is read to the same examples; a wrong line is named by its number."""
+"""Every form of labelled texts gives the same examples; errors name the number of the line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def as_csv(text):
 
 
 def asked(path, form="auto", learned="", labels=("pos", "neg")):
-    """The texts to answer, for a task that learned these labels."""
+    """The texts to classify, for a task trained on these labels."""
     return list(texts.read_texts(texts.detect_input_form(path, form, labels.__contains__, learned)))
 
 
@@ -54,7 +54,7 @@ def test_the_same_examples_in_every_form(tmp_path, name, pack):
     assert asked(path, learned=texts.detect_form(path).form) == [e.text for e in EXAMPLES]
 
 
-def test_a_folder_a_class(tmp_path):
+def test_one_folder_per_class(tmp_path):
     for label, name, text in (("neg", "1.txt", "bad\nvery bad"), ("pos", "1.txt", "good"), ("pos", "2.txt", "")):
         (tmp_path / label).mkdir(exist_ok=True)
         (tmp_path / label / name).write_text(text, encoding="utf-8")
@@ -78,7 +78,7 @@ def test_texts_alone(tmp_path):
     assert asked(tmp_path / "b.tsv") == ["one, two", "three\tfour"]
 
 
-def test_labels_that_were_learned_tell_labelled_texts_from_texts_alone(tmp_path):
+def test_labelled_texts_are_recognised_by_trained_labels(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("pos\tgood\nneg\tbad\nnew\tunknown\n", encoding="utf-8")
     assert asked(path) == ["good", "bad", "unknown"]
@@ -93,7 +93,7 @@ def test_labels_that_were_learned_tell_labelled_texts_from_texts_alone(tmp_path)
     assert asked(tmp_path / "a.csv", "csv") == [" good"]
 
 
-def test_a_pipe_is_read_to_its_first_line_and_an_empty_one_has_no_texts(monkeypatch):
+def test_a_pipe_is_read_from_its_first_line_and_may_be_empty(monkeypatch):
     for given, found in (("pos\tgood\nneg\tbad\n", ["good", "bad"]), ("", []), ('{"text": "x"}\n', ["x"])):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
         assert asked(STDIN) == found
@@ -130,13 +130,13 @@ def test_a_pipe_is_read_to_its_first_line_and_an_empty_one_has_no_texts(monkeypa
 def test_a_wrong_line_is_named(tmp_path, name, text, message):
     path = tmp_path / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(TextError) as told:
+    with pytest.raises(TextError) as error:
         read(path)
-    assert message in str(told.value)
-    assert str(path) in str(told.value)
+    assert message in str(error.value)
+    assert str(path) in str(error.value)
 
 
-def test_other_mistakes_are_told(tmp_path):
+def test_other_mistakes_have_clear_errors(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(TextError, match="contains no folders"):
         read(tmp_path / "empty")

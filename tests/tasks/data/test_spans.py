@@ -1,4 +1,4 @@
-"""Schemes are recognised, written and read back; legal steps are those that some sentence can have."""
+"""Schemes are recognised, written and read back; legal transitions are those that occur in some sentence."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sentences(draw, touching: bool = True):
 
 
 @given(sentences(), st.sampled_from(("IOB1", "BIO", "BIOES")))
-def test_spans_come_back_from_their_tags(sentence, scheme):
+def test_spans_survive_a_round_trip(sentence, scheme):
     found, length = sentence
     tags = spans.write(found, length, scheme)
     assert len(tags) == length
@@ -32,20 +32,20 @@ def test_spans_come_back_from_their_tags(sentence, scheme):
 
 
 @given(sentences(touching=False))
-def test_io_holds_spans_that_do_not_touch(sentence):
+def test_io_represents_spans_that_do_not_touch(sentence):
     found, length = sentence
     assert spans.spans(spans.write(found, length, "IO")) == found
 
 
 @given(sentences())
-def test_what_is_written_as_bioes_is_legal(sentence):
+def test_written_bioes_is_legal(sentence):
     found, length = sentence
     tags = ["O", *spans.write(found, length, "BIOES"), "O"]
     assert all(spans.may_follow(a, b) for a, b in pairwise(tags))
 
 
-def test_every_illegal_step_is_refused():
-    """A step is legal if and only if some sentence of spans, written as BIOES, has it."""
+def test_every_illegal_transition_is_refused():
+    """A transition is legal if and only if it occurs in some sentence of spans, written as BIOES."""
     kinds = ("A", "B")
     tags = spans.bioes_tags(kinds)
     seen = set()

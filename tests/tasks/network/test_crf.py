@@ -1,4 +1,4 @@
-"""The chain of tags against counting every path, and against a library."""
+"""The CRF agrees with an enumeration of all paths, and with pytorch-crf."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def paths(crf: CRF, emissions: torch.Tensor, length: int) -> dict[tuple[int, ...
 
 @pytest.mark.parametrize("legal", [LEGAL, torch.ones(4, 4, dtype=torch.bool)], ids=["bioes", "all"])
 @pytest.mark.parametrize("seed", range(3))
-def test_equal_to_counting_every_path(legal, seed):
+def test_agrees_with_an_enumeration_of_all_paths(legal, seed):
     lengths = [4, 1, 3]
     crf, emissions, mask = drawn(seed, legal, lengths)
     best = crf.best(emissions, mask)
@@ -67,7 +67,7 @@ def test_equal_to_counting_every_path(legal, seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_equal_to_pytorch_crf_where_all_is_legal(seed):
+def test_agrees_with_pytorch_crf_where_all_is_legal(seed):
     crf, emissions, mask = drawn(seed, torch.ones(6, 6, dtype=torch.bool), [5, 2, 4, 1])
     theirs = torchcrf.CRF(5, batch_first=True)
     with torch.no_grad():
@@ -85,7 +85,7 @@ def test_equal_to_pytorch_crf_where_all_is_legal(seed):
 
 
 @given(seeds(), st.lists(st.integers(0, 7), min_size=1, max_size=4), st.sampled_from((1.0, 1e3, 1e7)))
-def test_only_legal_paths_are_ever_given(seed, lengths, size):
+def test_only_legal_paths_are_predicted(seed, lengths, size):
     crf, emissions, mask = drawn(seed, LEGAL, [*lengths, 1], size)
     for path, length in zip(crf.best(emissions, mask), [*lengths, 1], strict=True):
         assert len(path) == length
@@ -93,7 +93,7 @@ def test_only_legal_paths_are_ever_given(seed, lengths, size):
         assert all(spans.may_follow(a, b) for a, b in pairwise(tags))
 
 
-def test_a_sentence_without_tokens_costs_nothing():
+def test_a_sentence_without_tokens_has_loss_0():
     crf, emissions, mask = drawn(0, LEGAL, [3, 1])
     mask[1] = False
     loss = crf.loss(emissions, mask, torch.zeros(2, 3, dtype=torch.long))

@@ -1,4 +1,4 @@
-"""Layers are computed once, found again, bounded, and never half-written."""
+"""Layers are computed once and read again; the folder has a limit, and files are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fill(store, sentences):
     return list(store.fill(sentences))
 
 
-def test_kept_layers_are_those_of_the_model(tiny, tmp_path):
+def test_stored_layers_are_those_of_the_model(tiny, tmp_path):
     store = LayerStore(tiny, tmp_path)
     assert fill(store, SENTENCES) == [(4, 4)]
     expected = [values.transpose(1, 0, 2) for values in tiny.layers(SENTENCES)]
@@ -38,7 +38,7 @@ def test_kept_layers_are_those_of_the_model(tiny, tmp_path):
         assert np.allclose(found, wanted, atol=2e-3)
 
 
-def test_they_are_computed_once_and_found_again(tiny, tmp_path, monkeypatch):
+def test_layers_are_computed_once(tiny, tmp_path, monkeypatch):
     fill(LayerStore(tiny, tmp_path), SENTENCES)
     store = LayerStore(tiny, tmp_path)
     monkeypatch.setattr(store, "_compute", lambda some: pytest.fail("computed again") if some else [])
@@ -47,7 +47,7 @@ def test_they_are_computed_once_and_found_again(tiny, tmp_path, monkeypatch):
     assert len(list(tmp_path.glob("*.npy"))) == 1
 
 
-def test_another_model_start_or_text_is_another_file(tiny, tmp_path):
+def test_each_model_start_and_text_has_its_own_file(tiny, tmp_path):
     fill(LayerStore(tiny, tmp_path), SENTENCES)
     fill(LayerStore(bilmo.Embedder(made(1)), tmp_path), SENTENCES)
     fill(LayerStore(bilmo.Embedder(tiny.bundle, start="zero"), tmp_path), SENTENCES)
@@ -55,7 +55,7 @@ def test_another_model_start_or_text_is_another_file(tiny, tmp_path):
     assert len(list(tmp_path.glob("*.npy"))) == 4
 
 
-def test_answers_are_the_same_with_kept_layers_and_without(tiny, tmp_path):
+def test_predictions_are_the_same_with_stored_layers_and_without(tiny, tmp_path):
     some, labels = texts(30)
     task = Classifier(tiny, cache=tmp_path, epochs=2, hidden=8).fit(some, labels)
     kept = task.predict_proba(some)
@@ -63,7 +63,7 @@ def test_answers_are_the_same_with_kept_layers_and_without(tiny, tmp_path):
     assert np.allclose(kept, task.predict_proba(some), atol=1e-5)
 
 
-def test_the_bound_holds_and_the_oldest_go_first(tiny, tmp_path, monkeypatch):
+def test_the_limit_holds_and_the_least_recently_used_are_removed_first(tiny, tmp_path, monkeypatch):
     size = 3 * 16 * 2 * 100
     monkeypatch.setenv("BILMO_CACHE_GB", str(2.5 * size / 1e9))
     store = LayerStore(tiny, tmp_path)
@@ -74,9 +74,9 @@ def test_the_bound_holds_and_the_oldest_go_first(tiny, tmp_path, monkeypatch):
         os.utime(new, (number, number))
         files.append(new)
         if number == 1:
-            fill(LayerStore(tiny, tmp_path), [["w0"] * 100])  # used again: no longer the oldest
+            fill(LayerStore(tiny, tmp_path), [["w0"] * 100])  # used again, so no longer the oldest
     assert files[0].exists() and not files[1].exists() and files[2].exists()
-    assert store.layers([["w1"] * 100])[0].shape == (100, 3, 16)  # whoever has it mapped keeps it
+    assert store.layers([["w1"] * 100])[0].shape == (100, 3, 16)  # a removed file stays readable where it is mapped
     with pytest.raises(ConfigError, match="BILMO_CACHE_GB"):
         fill(store, [["w"] * 1000])
     monkeypatch.setenv("BILMO_CACHE_GB", "much")
@@ -84,7 +84,7 @@ def test_the_bound_holds_and_the_oldest_go_first(tiny, tmp_path, monkeypatch):
         fill(store, [["x"]])
 
 
-def test_a_broken_off_pass_leaves_nothing(tiny, tmp_path, monkeypatch):
+def test_an_interrupted_computation_leaves_no_files(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(cache, "AT_ONCE", 2)
     passing = LayerStore(tiny, tmp_path).fill(SENTENCES)
     assert next(passing) == (2, 4)
@@ -93,7 +93,7 @@ def test_a_broken_off_pass_leaves_nothing(tiny, tmp_path, monkeypatch):
     fill(LayerStore(tiny, tmp_path), SENTENCES)
 
 
-def test_a_file_that_is_not_what_its_name_says_is_made_anew(tiny, tmp_path):
+def test_a_file_with_wrong_content_is_written_again(tiny, tmp_path):
     fill(LayerStore(tiny, tmp_path), SENTENCES)
     (file,) = tmp_path.glob("*.npy")
     file.write_bytes(file.read_bytes()[:50])
@@ -117,9 +117,9 @@ def test_two_runs_share_a_folder(tiny, tmp_path):
     assert len(list((tmp_path / "kept").glob("*.npy"))) == 1
 
 
-def test_a_full_disk_is_told_and_leaves_nothing(tiny, tmp_path):
+def test_a_full_disk_is_an_error_and_leaves_no_files(tiny, tmp_path):
     was = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, was[1]))  # a write beyond is refused, as on a full disk
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, was[1]))  # larger files are refused, as on a full disk
     try:
         with pytest.raises(OutputError, match=r"layers cannot be stored there \(File too large\).*BILMO_CACHE"):
             fill(LayerStore(tiny, tmp_path), [[f"w{k}"] * 50 for k in range(20)])
@@ -128,7 +128,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tiny, tmp_path):
     assert not list(tmp_path.glob("*.npy")) and not list(tmp_path.glob(".*"))
 
 
-def test_what_killed_runs_left_is_removed_and_what_others_write_counts(tiny, tmp_path, monkeypatch):
+def test_partial_files_of_killed_runs_are_removed_and_those_of_live_runs_count(tiny, tmp_path, monkeypatch):
     (tmp_path / ".dead.npy.x1.partial").write_bytes(bytes(5000))
     (tmp_path / ".live.npy.x2.partial").write_bytes(bytes(5000))
     store = LayerStore(tiny, tmp_path)
@@ -142,7 +142,7 @@ def test_what_killed_runs_left_is_removed_and_what_others_write_counts(tiny, tmp
 
 
 @pytest.mark.parametrize("times", [1, 2, 99])
-def test_another_run_may_remove_a_file_as_soon_as_it_is_there(tiny, tmp_path, monkeypatch, times):
+def test_another_run_may_remove_a_file_right_after_it_is_written(tiny, tmp_path, monkeypatch, times):
     left = iter(range(times))
 
     @contextmanager
@@ -163,20 +163,20 @@ def test_another_run_may_remove_a_file_as_soon_as_it_is_there(tiny, tmp_path, mo
     assert [values.shape for values in store.layers([["a"]])] == [(1, 3, 16)]
 
 
-def test_a_place_that_cannot_be_written_is_told(tiny, tmp_path):
+def test_a_folder_that_cannot_be_written_is_an_error(tiny, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot be stored"):
         fill(LayerStore(tiny, tmp_path / "file"), SENTENCES)
 
 
-def test_values_beyond_float16_are_told(tiny, tmp_path, monkeypatch):
+def test_values_beyond_float16_are_an_error(tiny, tmp_path, monkeypatch):
     store = LayerStore(tiny, tmp_path)
     monkeypatch.setattr(tiny, "layers", lambda some: [np.full((3, len(s), 16), 1e6, np.float32) for s in some])
     with pytest.raises(WeightsError, match="float16"):
         store.layers([["a"]])
 
 
-def test_the_default_place(monkeypatch, tmp_path):
+def test_the_default_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("BILMO_CACHE", str(tmp_path))
     assert cache.default_folder() == tmp_path / "layers"
     monkeypatch.delenv("BILMO_CACHE")
@@ -184,7 +184,7 @@ def test_the_default_place(monkeypatch, tmp_path):
     assert cache.default_folder() == tmp_path / "x" / "bilmo" / "layers"
 
 
-def test_a_model_is_itself_in_any_layout(tmp_path):
+def test_a_model_has_one_identity_in_every_layout(tmp_path):
     from bilmo.formats import open as layouts
 
     bundle = made(0)

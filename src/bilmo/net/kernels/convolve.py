@@ -1,8 +1,8 @@
-"""Convolutions over characters as training wants them: the largest answer of each filter, and its gradient.
+"""Convolutions over characters for training: the largest answer of each filter over all places, and its gradient.
 
-A filter's answer is a sum: what each character of the window adds at its place. That is computed once for the distinct
-characters of a batch, and an answer costs a few additions of rows. Only the largest answer of a filter has a gradient,
-so the way back touches one window a filter and word, where a general convolution goes through all of them.
+The answer of a filter is a sum of what each character of the window contributes at its place. The contributions are
+computed once for the distinct characters of a batch, so an answer costs a few additions of rows. Only the largest
+answer has a gradient, so backward touches one window per filter and word; a general convolution goes through all.
 
 Knows: torch. Blind to: words, layers.
 """
@@ -23,9 +23,9 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 AT_ONCE = 1 << 22
-"""Answers of filters held at a time (16 MB of float32)."""
+"""Answers of filters in memory at a time (16 MB of float32)."""
 WORDS = 128
-"""Words of like length that are looked at together, at most."""
+"""Maximum number of words, of similar length, that are computed together."""
 
 
 class LargestAnswers(Function):
@@ -38,7 +38,7 @@ class LargestAnswers(Function):
         used, chars = torch.unique(chars, return_inverse=True)  # (A,), (U, C)
         lengths, order = _lengths(chars).sort()
         chars = chars[order]
-        first = torch.arange(len(chars)) * chars.shape[1]  # where each word begins in all characters
+        first = torch.arange(len(chars)) * chars.shape[1]  # where each word begins among all characters
         vectors = table.index_select(0, used)  # (A, E)
         best, begins = [], []
         for weight, bias in _pairs(filters):
@@ -83,7 +83,7 @@ def _pairs(filters: tuple[Tensor, ...] | list[Tensor]) -> Iterator[tuple[Tensor,
 
 
 def _lengths(chars: Tensor) -> Tensor:
-    """(U, C) to (U,): characters before the last one, which pads, only repeats; a window past them is like the next."""
+    """(U, C) to (U,): length without the padding, which repeats one character; all windows beyond it are equal."""
     return ((chars != chars[:, -1:]) * torch.arange(1, chars.shape[1] + 1)).amax(dim=1)
 
 
@@ -93,12 +93,12 @@ def _answers(windows: Tensor, adds: Tensor) -> Tensor:
 
 
 def _largest(answers: Tensor) -> tuple[Tensor, Tensor]:
-    """(U, P, n) to the largest of all places, and the first place that has it, (U, n) each; answers are used up.
+    """(U, P, n) to the largest over all places, and the first place that has it, (U, n) each; `answers` is overwritten.
 
-    torch.max with places takes six times as long.
+    torch.max with indices takes six times as long.
     """
     places = answers.shape[1]
     best = answers.amax(dim=1)
     countdown = torch.arange(places, 0, -1, dtype=answers.dtype)[:, None]
     first = places - answers.eq_(best[:, None]).mul_(countdown).amax(dim=1)
-    return best, first.clamp_(max=places - 1)  # nothing equals a NaN
+    return best, first.clamp_(max=places - 1)  # a NaN equals nothing

@@ -8,27 +8,23 @@ Knows: torch.optim, checkpoints. Blind to: texts, labels, which task it is.
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from bilmo.errors import BilmoError, DamagedFile, OutputError
-from bilmo.store.atomic import new_file
+from bilmo.errors import BilmoError, DamagedFile
+from bilmo.store import checkpoint
 from bilmo.tasks.core.events import Epoch, Finished, Step
 from bilmo.tasks.core.settings import Settings
 from bilmo.tasks.network.batch import Item, tokens_of
 from bilmo.tasks.network.head import TaskNetwork
-from bilmo.train.checkpoint import restore
 
 POOL = 20
 """Batches among which examples are sorted by length."""
@@ -55,20 +51,17 @@ class TrainingLoop:
         settings: Settings,
         items: Sequence[Item],
         evaluate: Callable[[], float],
-        checkpoint: Path | None = None,
     ) -> None:
-        """`evaluate` returns the measure on the dev set; `checkpoint` is a file to resume from and to rewrite."""
+        """`evaluate` returns the measure on the dev set."""
         self.network, self.settings, self.items = network, settings, items
         self._lengths = [tokens_of(item) for item in items]
-        self._evaluate, self._checkpoint = evaluate, checkpoint
+        self._evaluate = evaluate
         tuned = [p for name, p in network.named_parameters() if p.requires_grad and ".tuned." in name]
         own = [p for name, p in network.named_parameters() if p.requires_grad and ".tuned." not in name]
         groups = [{"params": own, "lr": settings.rate}, {"params": tuned, "lr": settings.tune_rate}]
         self._optimizer = torch.optim.Adam([group for group in groups if group["params"]], fused=True)
         self.progress = Progress()
         self._best: dict[str, Tensor] = {}
-        if checkpoint is not None and checkpoint.exists():
-            self._resume(checkpoint)
 
     def events(self) -> Iterator[Step | Epoch | Finished]:
         """Train to the end; the network then has the weights of its best epoch."""
@@ -88,8 +81,6 @@ class TrainingLoop:
             if best:
                 progress.best, progress.best_epoch = value, progress.epoch
                 self._best = {name: value.clone() for name, value in learned_state(self.network).items()}
-            if self._checkpoint is not None:
-                self._save(self._checkpoint)
             yield Epoch(progress.epoch, sum(losses) / len(losses), value, best, time.monotonic() - started)
         self.restore_best()
         yield Finished(self._ended(), progress.best_epoch, progress.best or 0.0)
@@ -124,35 +115,22 @@ class TrainingLoop:
             self.network.load_state_dict(self._best, strict=False)
         self.network.eval()
 
-    def _save(self, path: Path) -> None:
+    def save(self, path: Path) -> None:
+        """Write a checkpoint, between two epochs."""
         tensors = {f"now/{name}": value for name, value in learned_state(self.network).items()}
         tensors |= {f"best/{name}": value for name, value in self._best.items()}
-        for number, values in self._optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer/{number}/{name}": torch.as_tensor(value) for name, value in values.items()}
-        with new_file(path) as partial:
-            try:
-                clean = {name: value.detach().clone().contiguous() for name, value in tensors.items()}
-                save_file(clean, partial, metadata={"progress": json.dumps(asdict(self.progress))})
-            except SafetensorError as error:
-                raise OutputError(f"{path}: the checkpoint cannot be written ({error})") from None
+        tensors |= {f"optimizer/{name}": value for name, value in checkpoint.optimizer_tensors(self._optimizer).items()}
+        checkpoint.write(path, tensors, self.progress)
 
-    def _resume(self, path: Path) -> None:
+    def resume(self, path: Path) -> None:
+        """Continue from a checkpoint."""
+        tensors, self.progress = checkpoint.read(path, Progress)
         try:
-            with safe_open(path, framework="pt") as file:
-                self.progress = Progress(**json.loads(file.metadata()["progress"]))
-                # Copied: the alignment of values in memory affects how a product is rounded.
-                tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-            now = {name.removeprefix("now/"): value for name, value in tensors.items() if name.startswith("now/")}
-            self.network.load_state_dict(now, strict=False)
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
+            self.network.load_state_dict(checkpoint.with_prefix("now/", tensors), strict=False)
+        except RuntimeError as error:
             raise DamagedFile(f"{path}: is not a checkpoint of this run ({error})") from None
-        self._best = {name.removeprefix("best/"): value for name, value in tensors.items() if name.startswith("best/")}
-        state: dict[int, dict[str, Tensor]] = {}
-        for name, value in tensors.items():
-            kind, *rest = name.split("/")
-            if kind == "optimizer":
-                state.setdefault(int(rest[0]), {})[rest[1]] = value
-        restore(self._optimizer, state)
+        self._best = checkpoint.with_prefix("best/", tensors)
+        checkpoint.load_optimizer(self._optimizer, checkpoint.with_prefix("optimizer/", tensors))
 
 
 def learned_state(network: nn.Module) -> dict[str, Tensor]:

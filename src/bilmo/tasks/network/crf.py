@@ -33,7 +33,7 @@ class CRF(nn.Module):
         between, begin, end = self._split(FORBIDDEN)
         picked = emissions.gather(2, tags.unsqueeze(-1)).squeeze(-1)  # (B, T)
         moved = between[tags[:, :-1], tags[:, 1:]]  # (B, T - 1)
-        last = tags.gather(1, _last(mask)).squeeze(1)
+        last = tags.gather(1, (mask.sum(dim=1, keepdim=True) - 1).clamp(min=0)).squeeze(1)
         ends = (begin[tags[:, 0]] + end[last]) * mask[:, 0]
         score = (picked * mask).sum(dim=1) + (moved * mask[:, 1:]).sum(dim=1) + ends  # of the given path
         total = torch.logsumexp(self._forward(emissions, mask)[-1] + end, dim=1) * mask[:, 0]  # over all paths
@@ -79,18 +79,16 @@ class CRF(nn.Module):
             score = best + emissions[:, t]
             scores.append(score)
             sources.append(source)
-        at_end = torch.stack(scores, 1).gather(1, _last(mask).unsqueeze(-1).expand(-1, 1, len(end))).squeeze(1)
+        lengths = mask.sum(dim=1)
+        at_end = torch.stack(scores, 1)[
+            torch.arange(len(mask)), (lengths - 1).clamp(min=0)
+        ]  # (B, K), of the last token
         last_tags = (at_end + end).argmax(dim=1).tolist()  # (B,)
         before = torch.stack(sources, 1).tolist() if sources else [[]] * len(mask)  # (B, T - 1, K), as plain numbers
         paths: list[list[int]] = []
-        for tag, back, length in zip(last_tags, before, mask.sum(dim=1).tolist(), strict=True):
+        for tag, back, length in zip(last_tags, before, lengths.tolist(), strict=True):
             path = [tag]
             for source in reversed(back[: max(0, length - 1)]):
                 path.append(source[path[-1]])
             paths.append(path[::-1] if length else [])
         return paths
-
-
-def _last(mask: Tensor) -> Tensor:
-    """(B, 1): the position of each sentence's last token."""
-    return (mask.sum(dim=1, keepdim=True) - 1).clamp(min=0)

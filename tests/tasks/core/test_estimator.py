@@ -1,4 +1,4 @@
-"""Tasks keep scikit-learn's manners: its tools take them, they can be cloned and pickled, labels keep their type."""
+"""Tasks are scikit-learn estimators: its tools accept them, they can be cloned and pickled, labels keep their type."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SMALL = {"hidden": 12, "dropout": 0.0, "rate": 0.02, "batch": 16}
 GIVEN = Vectors(["red", "cat", "the"], np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32))
 
 
-def test_scikit_learns_manners(tiny):
+def test_estimators_follow_the_conventions_of_scikit_learn(tiny):
     task = Classifier(tiny, hidden=7, vectors="scratch")
     assert task.get_params()["hidden"] == 7 and task.get_params()["elmo"] is tiny
     twin = sklearn.base.clone(task.set_params(rate=0.02, epochs=2))
@@ -40,7 +40,7 @@ def test_scikit_learns_manners(tiny):
         task.set_params(widht=3)
 
 
-def test_scikit_learns_tools(tiny):
+def test_tools_of_scikit_learn_accept_estimators(tiny):
     some, labels = texts(30)
     task = Classifier(tiny, **SMALL, head="linear", epochs=2)
     assert cross_val_score(task, np.array(some), np.array(labels), cv=2, scoring="f1_macro").shape == (2,)
