@@ -43,7 +43,6 @@ WHOLE_PACKAGE = "bilmo"
 """What `import bilmo` means: its names come from the upper rooms, so no room may use it."""
 LONGEST, MOST_FILES = 400, 16
 """Lines in a file; files in a folder."""
-NOT_YET = {"train/loop.py"}  # it still uses torch._foreach_lerp_; then empty
 FILES = sorted(PACKAGE.rglob("*.py"))
 IN_ROOMS = [file for file in FILES if file.name not in ("__init__.py", "__main__.py") or file.parent != PACKAGE]
 FOLDERS = sorted({file.parent for file in FILES})
@@ -124,12 +123,12 @@ def test_a_file_imports_its_own_room_and_rooms_of_lower_rank(file):
     assert trespasses(file.read_text(encoding="utf-8"), file) == []
 
 
-@pytest.mark.parametrize("file", [file for file in IN_ROOMS if named(file) not in NOT_YET], ids=named)
+@pytest.mark.parametrize("file", IN_ROOMS, ids=named)
 def test_inside_a_room_a_file_imports_folders_of_lower_rank_and_no_task_imports_another(file):
     assert sub_trespasses(file.read_text(encoding="utf-8"), file) == []
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if named(file) not in NOT_YET], ids=named)
+@pytest.mark.parametrize("file", FILES, ids=named)
 def test_only_the_kernels_use_private_operators_of_torch(file):
     if not named(file).startswith("net/kernels/"):
         assert private_torch(file.read_text(encoding="utf-8")) == []

@@ -151,7 +151,7 @@ def test_the_command_reports_what_exploded_and_stops_with_an_error(tmp_path, mon
     monkeypatch.setattr(bilmo.train.loop, "full_loss", explode)
     done = program(tmp_path, *COMMAND)
     assert done.code == 1 and "10 steps in a row exploded" in done.err
-    assert done.err.count("the loss exploded (nan); it is skipped") == 9
+    assert done.err.count("the loss exploded (nan); the step was skipped") == 9
     assert "NaN" not in (tmp_path / "model" / "train.jsonl").read_text(encoding="utf-8")
     assert [entry["number"] for entry in log(tmp_path / "model", "step") if entry["skipped"]] == list(range(14, 24))
     assert np.isfinite(bilmo.load(tmp_path / "model").embed([["the", "cat"]], mix="mean")[0]).all()
@@ -219,7 +219,7 @@ def test_the_time_of_a_run_is_estimated_before_it_starts_and_when_it_is_resumed(
     monkeypatch.setattr(bilmo.train.cost, "evaluation_seconds", lambda loop: 0.0)
     done = program(tmp_path, *COMMAND)
     steps = len(log(tmp_path / "model", "step"))
-    assert f"time left      0:{steps}:00, about" in done.out and "run            new" in done.out
+    assert f"time left      about 0:{steps}:00" in done.out and "run            new" in done.out
     events = train([text], tmp_path / "broken", recipe(tmp_path))
     for event in events:
         if isinstance(event, Step) and event.number == 12:

@@ -32,7 +32,7 @@ def load(
     """Load a model: one that comes with bilmo, by its name, or a folder or file of any supported layout, by its path.
 
     start: what every sentence starts from. "settled" is one stored state, so a sentence always has the same vectors;
-        "zero" is no memory; "carry" continues where the call before ended, row by row, as the old systems do.
+        "zero" is a state of zeros; "carry" continues where the call before ended, row by row, as the old systems do.
     split: how raw text becomes tokens: "spaces" (it is already split), "en", "west", "zh", or "auto", which detects it.
     batch_tokens: maximum number of tokens computed at once; a larger batch needs more memory and changes no vector.
     precision: "int8" multiplies in eight bits, which makes large models faster; its vectors are close to those of

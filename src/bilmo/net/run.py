@@ -31,7 +31,7 @@ Layer = Callable[[Tensor, Steps, LayerState], tuple[Tensor, LayerState]]
 after each row's last step."""
 
 CHUNK, LEAST = 4096, 256
-"""Steps of all rows in one chunk, but at least so many steps of each row."""
+"""Total number of steps of all rows in a chunk, and the least number of steps of one row."""
 
 
 def run(

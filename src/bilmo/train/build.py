@@ -28,7 +28,7 @@ from bilmo.train.recipe import NetworkRecipe, TextRecipe
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """A model to be made: its network, the words and characters behind its ids, and what its weights start from."""
+    """A model to be made: its network, the words and characters of its ids, and what its weights start from."""
 
     config: BiLMConfig
     vocab: Vocab

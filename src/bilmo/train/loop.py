@@ -163,7 +163,8 @@ class Loop:
                 # A young average forgets faster, or it would be mostly the random weights of the beginning.
                 keep = min(recipe.average, (1 + progress.steps) / (10 + progress.steps))
                 new = self.model.state_dict()
-                torch._foreach_lerp_(list(self._average.values()), [new[name] for name in self._average], 1 - keep)
+                for name, average in self._average.items():
+                    average.lerp_(new[name], 1 - keep)
         progress.step_in_epoch += 1
         progress.steps += 1
         progress.skipped += not sound

@@ -46,7 +46,7 @@ def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
                     speed = event.words / event.seconds
                     shown.update(task, completed=event.done, description=f"loss {event.loss:.3f}  {speed:,.0f} words/s")
                     if event.skipped:
-                        line = f"step {event.number}: the loss exploded ({event.loss:.4g}); the step was undone"
+                        line = f"step {event.number}: the loss exploded ({event.loss:.4g}); the step was skipped"
                         shown.console.print(line)
                 elif isinstance(event, Evaluation):
                     best = "  best so far" if event.best else ""

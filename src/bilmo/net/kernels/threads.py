@@ -1,6 +1,6 @@
 """Independent tasks side by side, one thread each: two threads on two small products beat two threads on one.
 
-Any number of threads may call these functions at the same time, and a forked process may go on using them.
+Any number of threads may call these functions at the same time, and a forked process may continue to use them.
 
 Knows: torch's threads and its autograd. Blind to: what is computed.
 """
