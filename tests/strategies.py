@@ -1,4 +1,4 @@
-"""What any test may draw: small networks of every kind, random weights for them, and difficult text."""
+"""Strategies for property tests: small networks of every kind, random weights, and difficult text."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ ENTRIES = (
     "S",
     "<",
 )
-"""A character table whose marks are not in front, with an id that no character has."""
+"""A character table whose marks do not come first, with an id without a character."""
 VOCABULARY = ("<S>", "</S>", "<UNK>", "the", "cat", "", "The", "汉字", "cat", "aé", "b")
-"""The marks, then words; one blank, one twice, one in two cases."""
+"""The marks, then words; one is blank, one is repeated, one occurs in two cases."""
 
 LIKELY = (
     "",
@@ -60,12 +60,12 @@ LONG = ("ab" * 35, "é" * 47 + "a", "字" * 64)
 
 
 def characters() -> st.SearchStrategy[str]:
-    """Any code point at all, lone surrogates among them."""
+    """Any code point, including lone surrogates."""
     return st.characters(exclude_categories=())
 
 
 def tokens() -> st.SearchStrategy[str]:
-    """Any token, with those that are known for trouble drawn often."""
+    """Any token; those known to cause trouble are drawn often."""
     return st.one_of(
         st.sampled_from(LIKELY),
         st.sampled_from(LONE_SURROGATES),
@@ -86,12 +86,12 @@ def texts(min_sentences: int = 1, max_sentences: int = 4) -> st.SearchStrategy[l
 
 
 def seeds() -> st.SearchStrategy[int]:
-    """For random numbers that need not shrink."""
+    """Seeds for random numbers that need not shrink."""
     return st.integers(0, 2**32 - 1)
 
 
 def clips() -> st.SearchStrategy[float | None]:
-    """No clip, or one so small that values of ordinary size meet it."""
+    """No clip, or one so small that ordinary values reach it."""
     return st.none() | st.sampled_from((0.05, 0.1, 0.2, 0.5))
 
 
@@ -182,7 +182,7 @@ def indexer_of(config: BiLMConfig) -> Indexer:
 
 
 def random_bilm(config: BiLMConfig, seed: int, dtype: torch.dtype = torch.float32) -> BiLM:
-    """A network whose numbers are neither lost near 0 nor all at the ends of the gates; no bias is 0."""
+    """A network whose values neither vanish nor saturate the gates; no bias is 0."""
     bilm = BiLM(config).to(dtype)
     random = np.random.default_rng(seed)
     with torch.no_grad():
