@@ -66,7 +66,7 @@ def threads(number: int) -> Iterator[None]:
 
 
 def log(model: Path, event: str | None = None) -> list[dict[str, Any]]:
-    """The lines of train.jsonl: all, or those of one kind. An incomplete last line, left by a killed run, is left out."""
+    """The lines of train.jsonl: all, or those of one kind. The incomplete last line of a killed run is left out."""
     lines = (model / "train.jsonl").read_text(encoding="utf-8").splitlines()
     entries = [json.loads(line) for line in lines if line.endswith("}")]
     return [entry for entry in entries if event is None or entry["event"] == event]

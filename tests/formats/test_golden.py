@@ -66,8 +66,8 @@ def test_every_layer_of_elmo_for_many_langs_equals_the_old_vectors(together):
         assert len(expected) == len(sentences)
         for k, layers in enumerate(found):
             for number in range(3):
-                # The top layer magnifies rounding errors, differently on each processor: in sentence 1 the recorded values
-                # differ by 4.2e-5 from float64, and the old package's operations by 1.6e-5 from the recorded values.
+                # The top layer magnifies rounding errors, differently on each processor. In sentence 1 the recorded
+                # values differ by 4.2e-5 from float64, and the old package's operations by 1.6e-5 from them.
                 bound = 5e-5 if number == 2 else 1e-5
                 assert np.abs(layers[number] - expected[str(k)][number]).max() < bound
 
