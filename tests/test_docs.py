@@ -20,11 +20,6 @@ ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)(?:#[^)\s]*)?\)")
 SHOWN = re.compile(r"^Code: \[([\w.]+)\]\(\.\./(src/[\w/]+\.py)\)$", re.MULTILINE)
-AVOIDED = re.compile(
-    r"\b(ahead|behind|gone on|go on with|goes on|is told|are told|a look|looks at|judged|so many|known are)\b",
-    re.IGNORECASE,
-)
-"""Expressions that readers stumble over; CONTRIBUTING.md names the plain ones."""
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -119,11 +114,6 @@ def test_functions_that_a_page_shows_exist():
 def test_the_navigation_lists_every_page():
     listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
     assert listed == {page.relative_to(ROOT / "docs").as_posix() for page in PAGES if page.parent != ROOT}
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_plain_words(page):
-    assert AVOIDED.findall(FENCE.sub("", page.read_text(encoding="utf-8"))) == []
 
 
 def test_continuous_integration_runs_the_commands_of_readme():

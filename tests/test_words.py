@@ -12,7 +12,8 @@ UNITS = "batch|character|class|direction|epoch|file|layer|line|minute|row|second
 INSTEAD = {
     r"(?<![\"'])(ahead|behind)(?![\"'])": "forward, backward",
     r"(an?|all|each|every|first|last|next|no|of|two|\d+) looks?|(?-i:Look)(?! [a-z])": "evaluation",
-    r"look(ed|ing) at": "check, read",
+    r"look(s|ed|ing) at": "check, read",
+    r"judged?": "evaluate",
     r"go(es|ing|ne)? on( with| from)?": "resume, continue",
     r"told": "report, say, give",
     r"known are|needed is|read are|accepted (are|is)": "accepted: ...; needs ...",

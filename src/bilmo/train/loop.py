@@ -32,7 +32,7 @@ from bilmo.train.corpus import Corpus
 from bilmo.train.evaluate import evaluate
 from bilmo.train.events import Evaluation, Finished, Step
 from bilmo.train.loss import full_loss, sampled_loss
-from bilmo.train.model import Judged, LanguageModel, WordArrays
+from bilmo.train.model import LanguageModel, StepLoss, WordArrays
 from bilmo.train.optimizer import device_of, optimizer_of, rate_at
 from bilmo.train.prior import Prior
 from bilmo.train.recipe import TrainRecipe
@@ -181,7 +181,7 @@ class Loop:
             skipped=not sound,
         )
 
-    def _gradients(self, text: TextStep, random: np.random.Generator) -> tuple[Judged, State]:
+    def _gradients(self, text: TextStep, random: np.random.Generator) -> tuple[StepLoss, State]:
         """Compute the gradients of a step; returns its loss, and the state after it."""
         self._optimizer.zero_grad()
         if self.recipe.context == "sentences":

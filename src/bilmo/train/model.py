@@ -50,7 +50,7 @@ class WordArrays:
 
 
 @dataclass(frozen=True)
-class Judged:
+class StepLoss:
     """The loss of a step of text, in nats per word."""
 
     loss: Tensor
@@ -96,7 +96,7 @@ class LanguageModel(nn.Module):
 
     def forward(
         self, text: TextStep, words: WordArrays, targets: Callable[[Ids], Ids], state: State, loss: Loss
-    ) -> tuple[Judged, State]:
+    ) -> tuple[StepLoss, State]:
         """The loss of each direction on a step of text, and the state after it."""
         readings: dict[Direction, Reading] = {"forward": text.forward, "backward": text.backward}
         readings = {direction: readings[direction] for direction in self.bilm.config.directions}
@@ -118,7 +118,7 @@ class LanguageModel(nn.Module):
         wanted = [torch.from_numpy(targets(layers.packing.pack(r.targets).numpy())) for r in readings.values()]
         mean, each = loss(self.softmax, outputs, torch.cat(wanted).to(device))
         halves = [float(part.double().mean()) for part in each.chunk(len(wanted))]
-        return Judged(mean, dict(zip(readings, halves, strict=True)), len(wanted[0])), after
+        return StepLoss(mean, dict(zip(readings, halves, strict=True)), len(wanted[0])), after
 
     def _without_some_vectors(self, words: Words) -> Words:
         """While training, a share of the words read as if they had no vector, so that their spelling is learned too."""
