@@ -43,7 +43,8 @@ def cache(
     if not words:
         raise TextError(f"{', '.join(map(str, texts))}: no words; every line is blank")
     words = list(dict.fromkeys((SENTENCE_BEGIN, SENTENCE_END, *words)))
-    elmo = load(model, precision=precision.value)
+    with show.working("loading the model"):
+        elmo = load(model, precision=precision.value)
     batches = [words[at : at + BATCH_WORDS] for at in range(0, len(words), BATCH_WORDS)]
     with show.progress("batches of words", len(batches)) as counted:
         vectors = np.concatenate([elmo.word_vectors(batch) for batch in counted(batches)])

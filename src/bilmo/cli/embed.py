@@ -99,6 +99,7 @@ def embed(
         split = _detected(given)
 
     from bilmo.cli.show import embedding as show
+    from bilmo.cli.show.tables import working
     from bilmo.embed import job
     from bilmo.embed.load import load
 
@@ -106,9 +107,10 @@ def embed(
         import torch
 
         torch.set_num_threads(threads)
-    elmo = load(
-        model, start=start.value, split=split, batch_tokens=batch_tokens, precision=precision.value, cache=cache
-    )
+    with working("loading the model"):
+        elmo = load(
+            model, start=start.value, split=split, batch_tokens=batch_tokens, precision=precision.value, cache=cache
+        )
     settings = job.EmbedSettings(
         mix=how, pool=pool.value, dtype=dtype.value, split=split, compress=compress, cache=_named(cache)
     )

@@ -32,7 +32,8 @@ def evaluate(
     from bilmo.embed.perplexity import score
     from bilmo.text.split import choose_split, splitter
 
-    elmo = load(model, start=start.value)
+    with show.working("loading the model"):
+        elmo = load(model, start=start.value)
     with show.lines(texts) as lines:
         how, lines = choose_split(lines, lang)
         split = splitter(how)

@@ -42,7 +42,8 @@ def similar(
 
     if not word.strip():
         raise TextError("the word is empty; give a word whose neighbours are wanted")
-    elmo = load(model)
+    with show.working("loading the model"):
+        elmo = load(model)
     if text:
         with show.lines(text) as lines:
             how, lines = choose_split(lines, lang)
