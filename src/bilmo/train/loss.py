@@ -56,13 +56,11 @@ class _Scored(Function):
         d_outputs, d_rows, d_row_bias = torch.empty_like(outputs), torch.zeros_like(rows), torch.zeros_like(row_bias)
         d_true = outputs.new_empty(len(outputs))  # gradient of the target's logit, if it is computed separately
         step = min(max(1, AT_ONCE // len(rows)), len(outputs))
-        room = outputs.new_empty(
-            step, len(rows)
-        )  # allocated once: new memory for every piece would take longer than the sums
+        buffer = outputs.new_empty(step, len(rows))  # one for all pieces: allocating it takes longer than the sums
         for at in range(0, len(outputs), step):
             piece = slice(at, at + step)
             out, target = outputs[piece], targets[piece]
-            logits = torch.addmm(row_bias, out, rows.t(), out=room[: len(out)])  # (n, V or S)
+            logits = torch.addmm(row_bias, out, rows.t(), out=buffer[: len(out)])  # (n, V or S)
             if words is None:
                 true = logits.gather(1, target[:, None])[:, 0]
             else:
@@ -72,9 +70,7 @@ class _Scored(Function):
                 logits[hit, place[hit]] = float("-inf")  # the target itself was drawn
                 near = weight.index_select(0, target)  # (n, D)
                 true = (out * near).sum(dim=1) + bias[target] + target_offset[piece]
-            peak = logits.amax(dim=1).clamp_(
-                min=torch.finfo(logits.dtype).min
-            )  # it is -inf if every word was the target
+            peak = logits.amax(dim=1).clamp_(min=torch.finfo(logits.dtype).min)  # -inf if every word was left out
             d = logits.sub_(peak[:, None]).exp_()
             scale = peak + d.sum(dim=1).log_()
             if words is not None:

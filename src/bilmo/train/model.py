@@ -102,11 +102,12 @@ class LanguageModel(nn.Module):
         readings = {direction: readings[direction] for direction in self.bilm.config.directions}
         inputs = torch.from_numpy(np.stack([reading.inputs for reading in readings.values()]))  # (1 or 2, B, T)
         distinct, places = torch.unique(inputs, return_inverse=True)
+        picked = words.pick(distinct.numpy())
         batch = Batch(
             forward=places[0].numpy(),
             backward=places[-1].numpy(),
             lengths=text.lengths,
-            words=self._without_some_vectors(words.pick(distinct.numpy())),
+            words=self._without_some_vectors(picked) if self.training and self.vector_dropout else picked,
         )
         device = self.softmax.weight.device
         with (
@@ -121,9 +122,7 @@ class LanguageModel(nn.Module):
         return Judged(mean, dict(zip(readings, halves, strict=True)), len(wanted[0])), after
 
     def _without_some_vectors(self, words: Words) -> Words:
-        """While training, a share of the words read as if they had no vector, so that their spelling is learned too."""
-        if not self.training or not self.vector_dropout:
-            return words
+        """A share of the words read as if they had no vector, so that their spelling is learned too."""
         assert words.ids is not None
         dropped = torch.rand(len(words.ids)).numpy() < self.vector_dropout
         boundary = words.ids < MARKS.index(UNKNOWN)

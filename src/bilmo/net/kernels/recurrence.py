@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
@@ -65,8 +65,10 @@ class Steps:
     def shift(self, values: Tensor, first: Tensor) -> Tensor:
         """What each row had one step earlier, `first` before its first step: (N, any) to (N, any)."""
         earlier = [first[: self.rows[0]]]
-        for (place, _), n in zip(self.slices[:-1], self.rows[1:], strict=True):
-            earlier.append(values[place.start : place.start + n])
+        start = 0
+        for before, n in pairwise(self.rows):
+            earlier.append(values[start : start + n])
+            start += before
         return torch.cat(earlier)
 
 
