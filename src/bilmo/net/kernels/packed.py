@@ -54,7 +54,9 @@ class PlainWeights:
 
     def into(self, x: Tensor) -> Tensor:
         """(n, I) to (n, 4H), bias included."""
-        return torch.addmm(self._bias, x, self._into.t())
+        if self._into.dtype == x.dtype:
+            return torch.addmm(self._bias, x, self._into.t())
+        return torch.mm(x.to(self._into.dtype), self._into.t()).to(x.dtype).add_(self._bias)
 
     def steps(
         self,
