@@ -10,7 +10,6 @@ import pytest
 import torch
 
 import bilmo
-from bilmo.embed import embedder
 from bilmo.embed.embedder import Embedder
 from bilmo.errors import ConfigError, NoSoftmax, TextError
 from bilmo.formats import open as layouts
@@ -75,7 +74,7 @@ def test_what_stands_beside_a_sentence_changes_nothing(model, start, monkeypatch
     elmo = bilmo.load(model, start=start)
     together = elmo.layers(SENTENCES)
     alone = [elmo.layers([sentence])[0] for sentence in SENTENCES]
-    monkeypatch.setattr(embedder, "BATCH_TOKENS", 6)
+    monkeypatch.setattr(elmo, "batch_tokens", 6)
     grouped = elmo.layers(SENTENCES)
     backwards = elmo.layers(SENTENCES[::-1])[::-1]
     for expected, *others in zip(together, alone, grouped, backwards, strict=True):

@@ -69,3 +69,20 @@ def test_a_run_in_bfloat16_is_resumed_to_the_same_bits(tmp_path):
     events.close()
     list(train([text], tmp_path / "model", settings))
     assert same_bits(weights(tmp_path / "model"), weights(tmp_path / "undisturbed"))
+
+
+def test_the_memory_of_an_lstm_stays_in_float32(tmp_path):
+    """In bfloat16 a memory of 1 that grows by 0.001 at every step would never grow."""
+    write_text(tmp_path)
+    run = loop(tmp_path, precision="bfloat16", context="stream", window=5)
+    run.step(run.text(0)[0], 0.5)
+    parts = run.checkpoint().state.named()
+    assert {part.dtype for part in parts.values()} == {torch.float32}
+    memory = torch.cat([part.flatten() for name, part in parts.items() if name.endswith(".c")])
+    assert not torch.equal(memory, memory.bfloat16().float())
+
+
+def test_evaluations_of_a_run_in_bfloat16_are_in_float32(tmp_path):
+    write_text(tmp_path)
+    half, full = (loop(tmp_path, precision=precision) for precision in ("bfloat16", "float32"))
+    assert half.held_out_loss(100) == full.held_out_loss(100)

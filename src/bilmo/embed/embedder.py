@@ -26,7 +26,7 @@ from bilmo.errors import ConfigError, NoSoftmax, TextError
 from bilmo.ids.batch import Sentence, by_length, listed
 from bilmo.net.bilm import settle
 from bilmo.net.config import Precision
-from bilmo.net.kernels.threads import single_threaded_caller
+from bilmo.net.kernels.threads import caller_threads
 from bilmo.net.layers import Layers
 from bilmo.net.mix import How, Mix, Norm
 from bilmo.net.run import run
@@ -79,6 +79,9 @@ class Embedder:
         self.precision = precision
         self.split, self._split_name = splitter_for(split, bundle.vocab), split
         self._batch_tokens = batch_tokens
+        self.batch_tokens = batch_tokens or BATCH_TOKENS
+        """Maximum number of tokens in a batch."""
+        self._vector_width = bundle.config.vector_width
         self._indexer = bundle.indexer()
         network = bundle.network()
         self._prepared = network.prepared(precision)
@@ -178,11 +181,6 @@ class Embedder:
         """Tokens of a stream that are embedded together; 0 is one text at a time, as a carried state needs it."""
         return 0 if self.start == "carry" else STREAM_BATCHES * self.batch_tokens
 
-    @property
-    def batch_tokens(self) -> int:
-        """Maximum number of tokens in a batch."""
-        return self._batch_tokens or BATCH_TOKENS
-
     def sentences(self, item: str | Sentence) -> list[Sentence]:
         """The sentences of a text; a list of tokens is one sentence."""
         return list(self.split(item)) if isinstance(item, str) else listed([item])
@@ -255,9 +253,7 @@ class Embedder:
             for numbers, lengths, values in self._run(sentences, self.config.layers + 1):
                 ids = torch.tensor([id for k in numbers for id in (vocab.begin, *vocab.ids(sentences[k]), vocab.end)])
                 ends = np.cumsum(lengths)
-                before = torch.from_numpy(
-                    np.delete(np.arange(len(ids)), ends - 1)
-                )  # every place but the last of each sentence
+                before = torch.from_numpy(np.delete(np.arange(len(ids)), ends - 1))  # all but the last of each sentence
                 scores = []
                 for half, direction in enumerate(self.config.directions):
                     read, predicted = (before, before + 1) if direction == "forward" else (before + 1, before)
@@ -330,11 +326,11 @@ class Embedder:
             groups = by_length([len(s) for s in sentences], self.batch_tokens, rows)
         for numbers in groups:
             keys, places = self._indexer.places([sentences[k] for k in numbers])
-            values = torch.empty(layers, int(places.lengths.sum()), self.config.vector_width)
+            values = torch.empty(layers, int(places.lengths.sum()), self._vector_width)
             before = self._start.expand(len(numbers))
             if self._carried is not None:
                 before = before.replace_first(self._carried)
-            with torch.inference_mode(), single_threaded_caller():
+            with torch.inference_mode(), caller_threads(1):
                 words = self._words.vectors(keys)
                 _, after = run(self._prepared.stacks, words, places, before, skip=self.config.skip, out=values)
             if self.start == "carry":  # rows beyond those of this call stay as they were
@@ -347,7 +343,7 @@ def settled(bundle: Bundle) -> Bundle:
     """The same model with its settled start, which is computed if the model has none."""
     if bundle.start is not None:
         return bundle
-    with single_threaded_caller():
+    with caller_threads(1):
         return replace(bundle, start=settle(bundle.network(), bundle.indexer().batch([[]])))
 
 

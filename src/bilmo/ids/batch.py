@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -87,21 +88,15 @@ class Indexer:
 
     def places(self, sentences: Sequence[Sentence]) -> tuple[list[Key], Places]:
         """The keys of the distinct words, and where each of them occurs."""
+        rows = [(SENTENCE_BEGIN, *sentence, SENTENCE_END) for sentence in sentences]
         numbers: dict[Key, int] = {}
-        seen: dict[str, int] = {}  # a word is spelled out only once
-
-        def number(word: str) -> int:
-            if word not in seen:
-                seen[word] = numbers.setdefault(self.key(word), len(numbers))
-            return seen[word]
-
-        rows = [[number(word) for word in (SENTENCE_BEGIN, *s, SENTENCE_END)] for s in sentences]
+        number = {word: numbers.setdefault(self.key(word), len(numbers)) for word in dict.fromkeys(chain(*rows))}
         lengths = np.array([len(row) for row in rows], dtype=np.int64)
         forward = np.zeros((len(rows), max(lengths, default=0)), dtype=np.int64)
         backward = np.zeros_like(forward)
         for k, row in enumerate(rows):
-            forward[k, : len(row)] = row
-            backward[k, : len(row)] = row[::-1]
+            forward[k, : len(row)] = [number[word] for word in row]
+            backward[k, : len(row)] = forward[k, : len(row)][::-1]
         return list(numbers), Places(forward, backward, lengths)
 
 

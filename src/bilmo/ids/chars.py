@@ -36,6 +36,7 @@ class ByteChars:
 
     def __init__(self, max_characters: int | None) -> None:
         self.max_characters = max_characters
+        self._inside = None if max_characters is None else max_characters - 2  # two are the begin and end marks
 
     def cut(self, word: str) -> str:
         """The word to look up in a vocabulary: all of it, because only its bytes are cut."""
@@ -49,7 +50,7 @@ class ByteChars:
             inside = [self.sentence_end]
         else:
             # As in the old programs, lone surrogates are dropped and the cut may split a character.
-            inside = list(word.encode("utf-8", "ignore")[: room(self.max_characters)])
+            inside = list(word.encode("utf-8", "ignore")[: self._inside])
         return [self.word_begin, *inside, self.word_end]
 
 
@@ -66,6 +67,7 @@ class CharTable:
     def __init__(self, entries: Iterable[str], max_characters: int | None) -> None:
         self.entries = tuple(entries)
         self.max_characters = max_characters
+        self._inside = None if max_characters is None else max_characters - 2  # two are the begin and end marks
         for number, entry in enumerate(self.entries, start=1):
             if len(entry) > 1 and entry not in MARKS:
                 raise VocabError(
@@ -93,7 +95,7 @@ class CharTable:
 
     def cut(self, word: str) -> str:
         """The word to look up in a vocabulary: cut to the characters that are read."""
-        return word if word in (SENTENCE_BEGIN, SENTENCE_END) else word[: room(self.max_characters)]
+        return word if word in (SENTENCE_BEGIN, SENTENCE_END) else word[: self._inside]
 
     def ids(self, word: str) -> list[int]:
         """Ids of one word, with its begin and end marks, without padding."""
@@ -126,11 +128,6 @@ def _character(line: str) -> str:
 
 
 Chars = ByteChars | CharTable
-
-
-def room(max_characters: int | None) -> int | None:
-    """Characters of a word that are read, apart from its begin and end marks."""
-    return None if max_characters is None else max_characters - 2
 
 
 def pad_words(chars: Chars, words: Sequence[Sequence[int]], widest_filter: int) -> Ids:

@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from bilmo.net.kernels.autocast import product_dtype
 from bilmo.net.softmax import Softmax
 
 Loss = Callable[[Softmax, Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -52,17 +53,21 @@ class _Scored(Function):
         row_bias = bias if words is None else bias.index_select(0, words)
         if offset is not None:
             row_bias = row_bias + offset
+        dtype = product_dtype(outputs.device)
+        short_rows = rows if dtype is None else rows.to(dtype)
         each = outputs.new_empty(len(outputs))
         d_outputs, d_rows, d_row_bias = torch.empty_like(outputs), torch.zeros_like(rows), torch.zeros_like(row_bias)
         d_true = outputs.new_empty(len(outputs))  # gradient of the target's logit, if it is computed separately
         step = min(max(1, AT_ONCE // len(rows)), len(outputs))
-        room = outputs.new_empty(
-            step, len(rows)
-        )  # allocated once: new memory for every piece would take longer than the sums
+        buffer = outputs.new_empty(step, len(rows))  # one for all pieces: allocating it takes longer than the sums
         for at in range(0, len(outputs), step):
             piece = slice(at, at + step)
             out, target = outputs[piece], targets[piece]
-            logits = torch.addmm(row_bias, out, rows.t(), out=room[: len(out)])  # (n, V or S)
+            logits = buffer[: len(out)]  # (n, V or S)
+            if dtype is None:
+                torch.addmm(row_bias, out, rows.t(), out=logits)
+            else:
+                torch.add(out.to(dtype) @ short_rows.t(), row_bias, out=logits)
             if words is None:
                 true = logits.gather(1, target[:, None])[:, 0]
             else:
@@ -72,9 +77,7 @@ class _Scored(Function):
                 logits[hit, place[hit]] = float("-inf")  # the target itself was drawn
                 near = weight.index_select(0, target)  # (n, D)
                 true = (out * near).sum(dim=1) + bias[target] + target_offset[piece]
-            peak = logits.amax(dim=1).clamp_(
-                min=torch.finfo(logits.dtype).min
-            )  # it is -inf if every word was the target
+            peak = logits.amax(dim=1).clamp_(min=torch.finfo(logits.dtype).min)  # -inf if every word was left out
             d = logits.sub_(peak[:, None]).exp_()
             scale = peak + d.sum(dim=1).log_()
             if words is not None:
@@ -83,11 +86,16 @@ class _Scored(Function):
             d.mul_((peak - scale).exp_()[:, None])  # probabilities, then the gradient of the logits for each position
             if words is None:
                 d.scatter_add_(1, target[:, None], d.new_full((len(d), 1), -1))
-            torch.mm(d, rows, out=d_outputs[piece])
+            if dtype is None:
+                torch.mm(d, rows, out=d_outputs[piece])
+                d_rows.addmm_(d.t(), out)
+            else:
+                short_d = d.to(dtype)
+                d_outputs[piece] = short_d @ short_rows
+                d_rows += short_d.t() @ out.to(dtype)
             if words is not None:
                 d_true[piece] = (true - scale).exp_() - 1
                 d_outputs[piece] += d_true[piece, None] * near
-            d_rows.addmm_(d.t(), out)
             d_row_bias += d.sum(dim=0)
         for part in (d_outputs, d_rows, d_row_bias, d_true):
             part.div_(len(outputs))

@@ -80,7 +80,7 @@ class LanguageModel(nn.Module):
         self.vector_dropout = 0.0
         """While training: share of a step's distinct words that are read without their given vector."""
         self.bfloat16_products = False
-        """Multiply in bfloat16 in the network; weights and loss stay float32."""
+        """While training: multiply in bfloat16; weights, sums and the memory of an LSTM stay float32."""
 
     def take(self, weights: dict[str, Tensor], start: State | None) -> None:
         """Load these values; a missing softmax or start stays unchanged."""
@@ -102,28 +102,33 @@ class LanguageModel(nn.Module):
         readings = {direction: readings[direction] for direction in self.bilm.config.directions}
         inputs = torch.from_numpy(np.stack([reading.inputs for reading in readings.values()]))  # (1 or 2, B, T)
         distinct, places = torch.unique(inputs, return_inverse=True)
+        picked = words.pick(distinct.numpy())
         batch = Batch(
             forward=places[0].numpy(),
             backward=places[-1].numpy(),
             lengths=text.lengths,
-            words=self._without_some_vectors(words.pick(distinct.numpy())),
+            words=self._without_some_vectors(picked) if self.training and self.vector_dropout else picked,
         )
         device = self.softmax.weight.device
         with (
             torch.set_grad_enabled(torch.is_grad_enabled() and not self.head_only),
-            torch.autocast(device.type, torch.bfloat16, enabled=self.bfloat16_products),
+            self._products(),
         ):
             layers, after = self.bilm(batch, state, only_top=True, separate_graphs=True)
         outputs = torch.cat(layers.tops).float()
         wanted = [torch.from_numpy(targets(layers.packing.pack(r.targets).numpy())) for r in readings.values()]
-        mean, each = loss(self.softmax, outputs, torch.cat(wanted).to(device))
+        with self._products():
+            mean, each = loss(self.softmax, outputs, torch.cat(wanted).to(device))
         halves = [float(part.double().mean()) for part in each.chunk(len(wanted))]
         return StepLoss(mean, dict(zip(readings, halves, strict=True)), len(wanted[0])), after
 
+    def _products(self) -> torch.autocast:
+        """While training, products in bfloat16 if that is set; evaluations are always in float32."""
+        device = self.softmax.weight.device.type
+        return torch.autocast(device, torch.bfloat16, enabled=self.bfloat16_products and self.training)
+
     def _without_some_vectors(self, words: Words) -> Words:
-        """While training, a share of the words read as if they had no vector, so that their spelling is learned too."""
-        if not self.training or not self.vector_dropout:
-            return words
+        """A share of the words read as if they had no vector, so that their spelling is learned too."""
         assert words.ids is not None
         dropped = torch.rand(len(words.ids)).numpy() < self.vector_dropout
         boundary = words.ids < MARKS.index(UNKNOWN)

@@ -196,7 +196,8 @@ class TrainRecipe:
     device: str = "auto"
     """auto: a CUDA GPU if torch finds one. Or cpu, cuda, cuda:1, mps."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """bfloat16: matrix products in half the bytes, for GPUs that support it; weights stay float32."""
+    """bfloat16: matrix products in half the bytes, for GPUs and processors that have instructions for it (AVX512-BF16,
+    AMX); weights, sums and evaluations stay float32."""
 
     def __post_init__(self) -> None:
         for name in ("batch", "window", "longest", "samples", "evaluate_every", "save_every"):

@@ -12,7 +12,6 @@ Knows: torch. Blind to: words, layers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -36,18 +35,23 @@ class LargestAnswers(Function):
     def forward(ctx: Any, chars: Tensor, table: Tensor, *filters: Tensor) -> Tensor:
         """(U, C) ids, (R, E), and of each convolution weight (n, E, w) and bias (n,), to (U, F)."""
         used, chars = torch.unique(chars, return_inverse=True)  # (A,), (U, C)
-        lengths, order = _lengths(chars).sort()
+        # Length of each word without its padding, which repeats one character; all windows beyond it are equal.
+        lengths = ((chars != chars[:, -1:]) * torch.arange(1, chars.shape[1] + 1)).amax(dim=1)
+        lengths, order = lengths.sort()
         chars = chars[order]
         first = torch.arange(len(chars)) * chars.shape[1]  # where each word begins among all characters
         vectors = table.index_select(0, used)  # (A, E)
         best, begins = [], []
-        for weight, bias in _pairs(filters):
+        for weight, bias in zip(filters[::2], filters[1::2], strict=True):
             number, _, width = weight.shape
             adds = torch.matmul(vectors, weight.permute(2, 1, 0)).flatten(0, 1)  # (w * A, n)
             windows = chars.unfold(1, width, 1) + len(used) * torch.arange(width)  # (U, P, w)
             some = max(1, min(WORDS, AT_ONCE // (number * windows.shape[1])))
-            pieces = zip(windows.split(some), lengths.split(some), strict=True)
-            found = [_largest(_answers(piece[:, : int(length[-1]) + 1], adds)) for piece, length in pieces]
+            found = []
+            for piece, length in zip(windows.split(some), lengths.split(some), strict=True):
+                seen = piece[:, : int(length[-1]) + 1]
+                answers = F.embedding_bag(seen.flatten(0, 1), adds, mode="sum")  # sums of rows of (w * A, n)
+                found.append(_largest(answers.view(*seen.shape[:2], number)))
             best.append(torch.cat([values for values, _ in found]).add_(bias))  # (U, n)
             places = torch.cat([places for _, places in found]).t()
             begins.append(torch.add(first, places.contiguous().long()).flatten())  # (n * U,)
@@ -65,7 +69,7 @@ class LargestAnswers(Function):
         d_vectors = torch.zeros_like(vectors)
         d_filters: list[Tensor] = []
         at = 0
-        for (weight, _), begins in zip(_pairs(filters), ctx.begins, strict=True):
+        for weight, begins in zip(filters[::2], ctx.begins, strict=True):
             number, _, width = weight.shape
             d = d_best[at : at + number]
             d_adds = d.new_zeros(width, number, len(used))
@@ -75,21 +79,6 @@ class LargestAnswers(Function):
             d_filters += [torch.matmul(d_adds, vectors).permute(1, 2, 0), d.sum(dim=1)]
             at += number
         return None, torch.zeros_like(table).index_copy_(0, used, d_vectors), *d_filters
-
-
-def _pairs(filters: tuple[Tensor, ...] | list[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-    """(weight, bias) of each convolution."""
-    return zip(filters[::2], filters[1::2], strict=True)
-
-
-def _lengths(chars: Tensor) -> Tensor:
-    """(U, C) to (U,): length without the padding, which repeats one character; all windows beyond it are equal."""
-    return ((chars != chars[:, -1:]) * torch.arange(1, chars.shape[1] + 1)).amax(dim=1)
-
-
-def _answers(windows: Tensor, adds: Tensor) -> Tensor:
-    """(U, P, w) rows of (w * A, n) to their sums (U, P, n)."""
-    return F.embedding_bag(windows.flatten(0, 1), adds, mode="sum").view(*windows.shape[:2], adds.shape[1])
 
 
 def _largest(answers: Tensor) -> tuple[Tensor, Tensor]:

@@ -61,13 +61,15 @@ def lstm_steps(
         here = gates[at : at + n]
         if packed:
             gate = torch.ops.mkldnn._linear_pointwise(h[:n], here, recur, None, "add")
-        else:
+        elif recur.dtype == gates.dtype:
             gate = here.addmm_(h[:n], recur)
+        else:  # products in bfloat16; sums, gates and memory in float32
+            gate = here.add_(torch.mm(h[:n].to(recur.dtype), recur))
         squashed, m = gated(gate, c[:n], cell_clip)
         if project is None:
             h = m
         else:
-            h = torch.mm(m, project)
+            h = torch.mm(m.to(project.dtype), project).to(m.dtype)
             if projection_clip is not None:
                 h.clamp_(-projection_clip, projection_clip)
         out[at : at + n] = h
@@ -113,7 +115,7 @@ def lstm_steps_back(
         else:
             if projection_clip is not None:
                 d.copy_(torch.ops.aten.hardtanh_backward(d, out[at : at + n], -projection_clip, projection_clip))
-            d_m = torch.mm(d, project)  # (n, H)
+            d_m = torch.mm(d.to(project.dtype), project).to(d.dtype)  # (n, H)
         gate, d_gate = gates[at : at + n], d_gates[at : at + n]
         i, f = gate[:, :cells], gate[:, cells : 2 * cells]
         o, new = gate[:, 2 * cells : 3 * cells], gate[:, 3 * cells :]
@@ -128,7 +130,10 @@ def lstm_steps_back(
         d_gate[:, : 3 * cells] = d_sigmoids
         d_gate[:, 3 * cells :] = torch.ops.aten.tanh_backward(d_now * i, new)
         torch.mul(d_now, f, out=d_c[:n])
-        torch.mm(d_gate, recur, out=d_h[:n])
+        if recur.dtype == d_gate.dtype:
+            torch.mm(d_gate, recur, out=d_h[:n])
+        else:
+            d_h[:n] = torch.mm(d_gate.to(recur.dtype), recur)
 
 
 @cache

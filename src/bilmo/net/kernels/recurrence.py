@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
@@ -65,8 +65,10 @@ class Steps:
     def shift(self, values: Tensor, first: Tensor) -> Tensor:
         """What each row had one step earlier, `first` before its first step: (N, any) to (N, any)."""
         earlier = [first[: self.rows[0]]]
-        for (place, _), n in zip(self.slices[:-1], self.rows[1:], strict=True):
-            earlier.append(values[place.start : place.start + n])
+        start = 0
+        for before, n in pairwise(self.rows):
+            earlier.append(values[start : start + n])
+            start += before
         return torch.cat(earlier)
 
 
@@ -237,6 +239,9 @@ class LSTM(Function):
         filled = (d_gates, d_projected)
         compiled(lstm_steps_back)(list(ctx.steps.rows), d_out, d_h, d_c, *kept, u, p, *ctx.clips, *filled)
         before = ctx.steps.shift(out, h0)
-        d_p = None if p is None else d_projected.t() @ inner
-        d_w, d_u = d_gates.t() @ x, d_gates.t() @ before
-        return d_gates @ w, None, d_h, d_c, d_w, d_u, d_gates.sum(0), d_p, None, None
+        dtype = w.dtype  # of the products; everything else is in the dtype of x
+        d_p = None if p is None else d_projected.t().to(dtype) @ inner.to(dtype)
+        d_products = d_gates.to(dtype)
+        d_w, d_u = d_products.t() @ x.to(dtype), d_products.t() @ before.to(dtype)
+        d_x = (d_products @ w).to(x.dtype)
+        return d_x, None, d_h, d_c, d_w, d_u, d_gates.sum(0), d_p, None, None
