@@ -25,7 +25,7 @@ def test_a_help_screen_says_what_the_command_does_and_ends_with_examples(name, r
     done = run(name, "--help")
     assert (done.code, done.err) == (0, "")
     lines = [line.strip() for line in done.out.splitlines() if line.strip()]
-    assert lines[0].startswith("Usage: bilmo")
+    assert lines[0].startswith("Usage: ") and f"bilmo {name}" in lines[0]
     assert lines[1].endswith(".")
     assert lines[-len(EXAMPLES[name]) :] == list(EXAMPLES[name])
 
