@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bilmo.cli.task_options import Cache, Dev, Form, Model, Test, Train, WordVectors, task_group, with_settings
+from bilmo.cli.options import Model
+from bilmo.cli.task_options import Cache, Dev, Form, Test, Train, WordVectors, task_group, with_settings
 
 if TYPE_CHECKING:
     from bilmo.tasks.core.estimator import Estimator

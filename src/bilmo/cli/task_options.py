@@ -22,7 +22,6 @@ from typer.core import TyperGroup
 if TYPE_CHECKING:
     from bilmo.tasks.core.spec import AnyTask
 
-Model = Annotated[Path, typer.Argument(help="A model of any layout, or the name of an installed one.")]
 Train = Annotated[
     Path, typer.Option(help="Training examples: a file (plain, .gz, .xz, .zst; - for input) or a folder.")
 ]
