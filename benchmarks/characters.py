@@ -21,9 +21,9 @@ from bilmo.embed.load import load
 from bilmo.embed.perplexity import score
 from bilmo.text.files import lines
 from bilmo.train import recipe as recipes
-from bilmo.train.build import shape_of
+from bilmo.train.build import plan_model
 from bilmo.train.corpus import Corpus
-from bilmo.train.events import Look as Evaluation
+from bilmo.train.events import Evaluation
 from bilmo.train.recipe import Recipe
 from bilmo.train.run import train
 from text import wikipedia, write_text
@@ -52,7 +52,7 @@ def recipe_of(changes: Changes) -> Recipe:
 def parameters(corpus: Corpus, changes: Changes) -> int:
     """The number of parameters of a model for these words."""
     recipe = recipe_of(changes)
-    return shape_of(recipe.network, recipe.text, corpus.words, corpus.counts).parameters()
+    return plan_model(recipe.network, recipe.text, corpus.words, corpus.counts).parameters()
 
 
 def as_large(corpus: Corpus, wanted: int, narrowed: Callable[[int], Changes]) -> Changes:

@@ -40,7 +40,7 @@ SENTENCES = 2000
 
 def sentences(corpus: Corpus, side: Side) -> Iterator[list[str]]:
     """The words of each sentence of the corpus."""
-    words, found = corpus.words, corpus.sentences(side)
+    words, found = corpus.words, corpus.text(side)
     begin = 0
     for end in found.ends:
         yield [words[id] for id in found.ids[begin:end]]
@@ -63,7 +63,7 @@ def mean_end(bundle: Bundle, text: list[list[str]], start: State) -> State:
 def evaluate(folder: Path, context: str) -> list[str]:
     """One row of the table per start."""
     bundle, corpus = folders.read(folder), Corpus(folder / "training" / "corpus")
-    held = list(sentences(corpus, "held"))
+    held = list(sentences(corpus, "held_out"))
     empty = settle(bundle.network(), bundle.indexer().batch([[]]))
     text = [s for s, _ in zip(sentences(corpus, "train"), range(SENTENCES), strict=False)]
     starts: dict[str, State | None] = {"zero": None, "empty": empty, "mean": mean_end(bundle, text, empty)}

@@ -56,11 +56,11 @@ class KneserNey:
     @classmethod
     def of(cls, corpus: Corpus, vocab: Vocab) -> KneserNey:
         """A model of a training text, with N - 1 times `<S>` before each sentence and `</S>` after it."""
-        text = corpus.sentences("train")
-        marks = N * np.arange(len(text)) + N - 1  # marks before the words of each sentence
+        text = corpus.text("train")
+        marks = N * np.arange(len(text.ends)) + N - 1  # marks before the words of each sentence
         ids = np.array(vocab.ids(corpus.words), dtype=np.int64)[np.asarray(text.ids)]
-        row = np.full(len(ids) + N * len(text), vocab.begin, dtype=np.int64)
-        row[np.arange(len(ids)) + np.repeat(marks, text.lengths)] = ids
+        row = np.full(len(ids) + N * len(text.ends), vocab.begin, dtype=np.int64)
+        row[np.arange(len(ids)) + np.repeat(marks, np.diff(text.ends, prepend=0))] = ids
         row[text.ends + marks] = vocab.end
         return cls(row, len(vocab))
 

@@ -28,8 +28,7 @@ from bilmo.embed.load import load
 from bilmo.embed.perplexity import score
 from bilmo.train import recipe as recipes
 from bilmo.train.corpus import Corpus
-from bilmo.train.events import Look as Evaluation
-from bilmo.train.events import Step
+from bilmo.train.events import Evaluation, Step
 from bilmo.train.recipe import NetworkRecipe, Recipe
 from bilmo.train.run import train
 from text import DATA
@@ -50,8 +49,6 @@ OLD_MINUTES, NEW_MINUTES = (5, 10, 20, 40, 60), (5, 10, 20, 40)
 EVALUATE_EVERY = {"old": 700, "new": 1170}
 """Steps between evaluations; for the new recipe, one per epoch."""
 ROUNDS, MEASURED = 7, 40
-LOGGED = Evaluation.__name__.lower()
-"""The name of an evaluation in train.jsonl."""
 
 
 def recipe_of(changes: dict[str, Any]) -> Recipe:
@@ -85,7 +82,7 @@ def trained(folder: Path, changes: dict[str, Any], steps: int, per_epoch: float,
     found: dict[int, float] = {}
     if (folder / "train.jsonl").exists():
         events = map(json.loads, (folder / "train.jsonl").read_text(encoding="utf-8").splitlines())
-        found = {event["number"]: event["mean"] for event in events if event["what"] == LOGGED}
+        found = {event["number"]: event["mean"] for event in events if event["event"] == "evaluation"}
         if max(found, default=0) >= steps:
             return found
     for event in train([TEXT], folder, recipe):
@@ -106,7 +103,7 @@ def best(found: dict[int, float], step: int) -> float:
 def of_known_words(folder: Path) -> float:
     """Perplexity of the best model of a run, over the held-out words that are in its vocabulary."""
     corpus = Corpus(folder / "training" / "corpus")
-    held = corpus.sentences("held")
+    held = corpus.text("held_out")
     sentences = np.split(np.array(corpus.words, dtype=object)[held.ids], held.ends[:-1])
     return score(load(folder), [sentence.tolist() for sentence in sentences]).known
 

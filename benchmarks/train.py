@@ -23,8 +23,8 @@ from bilmo.formats import open as layouts
 from bilmo.ids.windows import TextSteps
 from bilmo.store.bundle import Bundle
 from bilmo.train import corpus as corpora
-from bilmo.train.build import Shape as Network
-from bilmo.train.build import shape_of
+from bilmo.train.build import ModelPlan as Network
+from bilmo.train.build import plan_model
 from bilmo.train.corpus import Corpus
 from bilmo.train.loop import Loop
 from bilmo.train.model import WordArrays
@@ -104,8 +104,8 @@ def work(name: str, corpus_folder: str, folder: str, out: str) -> None:
     torch.set_num_threads(THREADS)
     corpus = Corpus(Path(corpus_folder))
     recipe = recipe_of(shape)
-    network = shape_of(recipe.network, recipe.text, corpus.words, corpus.counts)
-    loop = Loop(recipe.train, network, corpus, WordArrays(corpus.words, network.indexer()), Path(folder))
+    network = plan_model(recipe.network, recipe.text, corpus.words, corpus.counts)
+    loop = Loop(recipe.train, network, corpus, WordArrays(corpus.words, network.indexer()))
     text = loop.text(0)
 
     def step(number: int) -> None:
@@ -138,14 +138,14 @@ def main() -> None:
         words = [word for sentence in sentences(60_000) for word in sentence]
         each = SHAPES[0].predicted - 1
         lines = [" ".join(words[at : at + each]) for at in range(0, len(words) - each + 1, each)]
-        corpus = corpora.build(lines, lambda line: [line.split()], folder / "corpus", held_out=0.01, seed=1)
+        corpus = corpora.build(lines, "spaces", folder / "corpus", held_out=0.01, seed=1)
         for shape in SHAPES:
             recipe = recipe_of(shape)
-            network = shape_of(recipe.network, recipe.text, corpus.words, corpus.counts)
+            network = plan_model(recipe.network, recipe.text, corpus.words, corpus.counts)
             assert len(network.vocab) == shape.words, f"the text has only {len(network.vocab):,} distinct words"
             weights = network.model(1).bilm.state_dict()
             layouts.write(Bundle(network.config, weights, layout="random"), folder / shape.name, "allennlp")
-            loop = Loop(recipe.train, network, corpus, WordArrays(corpus.words, network.indexer()), folder / "none")
+            loop = Loop(recipe.train, network, corpus, WordArrays(corpus.words, network.indexer()))
             task = folder / f"{shape.name}.json"
             text = loop.text(0)
             task.write_text(json.dumps(task_of(shape, network, text, corpus.words)), encoding="utf-8")

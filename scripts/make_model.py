@@ -27,7 +27,7 @@ from bilmo.text.files import lines
 from bilmo.text.split import splitter
 from bilmo.train import recipe as recipes
 from bilmo.train.corpus import Corpus
-from bilmo.train.events import Look as Evaluation
+from bilmo.train.events import Evaluation
 from bilmo.train.run import train
 
 HERE = Path(__file__).parent

@@ -1,4 +1,4 @@
-"""Old systems' models with the vectors they gave; tests that need them skip where they are not."""
+"""Models of the old systems with the vectors they gave; tests that need them are skipped if they are missing."""
 
 import os
 from pathlib import Path

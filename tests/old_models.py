@@ -30,7 +30,7 @@ Array = np.ndarray
 SENTENCES = [["The", "cat", "sat"], [], ["naïve", "漢字", "y" * 60, ""], ["cat"]]
 MARKS = ("<S>", "</S>", "<UNK>")
 WORDS = (*MARKS, "the", "The", "cat", "", "sat", "cat", "漢字")
-"""A vocabulary with a blank entry and one that stands twice."""
+"""A vocabulary with a blank entry and a repeated one."""
 CELL = "RNN_{}/RNN/MultiRNNCell/Cell{}/LSTMCell/"
 
 
@@ -67,7 +67,7 @@ def bilmtf(
     proj_clip: float | None = 3,
     longest: int = 50,
 ) -> Old:
-    """A model of random numbers: `words` are looked up in a table, or else spelled."""
+    """A model with random weights; `words`: a word table instead of a character CNN."""
     draw = np.random.default_rng(seed)
     arrays: dict[str, Array] = {}
 
@@ -116,7 +116,7 @@ def bilmtf(
 
 
 def variable(name: str, *, layers: int, directions: int) -> str:
-    """The name that a variable has in the graph; scopes that TensorFlow opens for more than one are left out."""
+    """The name of a variable in the graph; TensorFlow opens some scopes only for several layers or directions."""
     if "/LSTMCell/" in name:
         _, _, _, cell, _, part = name.split("/")
         direction = name[: len("RNN_0/")] if directions > 1 else ""
@@ -147,7 +147,7 @@ def write_hdf5(
     more_options: dict[str, Any] | None = None,
     **sizes: Any,
 ) -> Old:
-    """Options and weights in HDF5; `as_dumped` spells the names as the dump does where the model has one of a thing."""
+    """Options and weights in HDF5; `as_dumped`: with the names that the dump gives to one layer or one direction."""
     old = old or bilmtf(**sizes)
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / options_name, old.options | (more_options or {}))
@@ -186,7 +186,7 @@ def write_vocab(folder: Path, old: Old) -> None:
 
 
 def write_checkpoint(folder: Path, old: Old | None = None, *, step: int = 935588, **sizes: Any) -> Old:
-    """What training leaves: every variable with its Adagrad slot, and the author's own path in `checkpoint`."""
+    """The files after training: every variable with its Adagrad slot, and the author's own path in `checkpoint`."""
     old = old or bilmtf(**{"softmax": True} | sizes)
     folder.mkdir(parents=True, exist_ok=True)
     training = {"bidirectional": len(old.directions) == 2, "dropout": 0.1, "n_tokens_vocab": len(old.vocab or ())}
@@ -194,7 +194,7 @@ def write_checkpoint(folder: Path, old: Old | None = None, *, step: int = 935588
     count = {"layers": old.options["lstm"]["n_layers"], "directions": len(old.directions)}
     weights = {variable(name, **count): array for name, array in old.arrays.items()}
     slots = {f"{name}/Adagrad": np.ones_like(array) for name, array in weights.items()}
-    others = {"global_step": np.array(step, np.int64), "train_perplexity": np.array(40.5, np.float32)}
+    others: dict[str, Array] = {"global_step": np.array(step, np.int64), "train_perplexity": np.array(40.5, np.float32)}
     tf_bundle.write(folder / f"model.ckpt-{step}", weights | slots | others)
     (folder / "checkpoint").write_text(f'model_checkpoint_path: "/home/author/elmo/model.ckpt-{step}"\n')
     write_vocab(folder, old)
@@ -234,7 +234,7 @@ def write_manylangs(
     zipped_pickle: bool = True,
     more: dict[str, dict[str, Any]] | None = None,
 ) -> ManyLangs:
-    """A released folder; None for `architecture_name` leaves that file out, as some have it. `more` changes it."""
+    """A folder as released; `architecture_name` None leaves out that file, as in some releases. `more` changes it."""
     folder.mkdir(parents=True, exist_ok=True)
     width, cells, filters = 4, 6, [[1, 2], [2, 3], [3, 2]]
     total = 7 * chars
@@ -303,18 +303,18 @@ def zipped(folder: Path, path: Path, inside: str = "") -> Path:
     return path
 
 
-# What the old systems answer
+# The arithmetic of the old systems
 
 State = dict[int, list[tuple[Array, Array]]]
 """For each direction, for each layer: (h, c)."""
 
 
 def sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
+    return np.asarray(1 / (1 + np.exp(-x)))
 
 
 def relu(x: Array) -> Array:
-    return np.maximum(x, 0)
+    return np.asarray(np.maximum(x, 0))
 
 
 def clipped(x: Array, bound: float | None) -> Array:
@@ -347,7 +347,7 @@ def bilmtf_word(old: Old, word: str) -> Array:
     if cnn is None:
         vocab = list(old.vocab or ())
         rows = [k for k, entry in enumerate(vocab) if entry and entry == word]
-        return a["embedding"][rows[-1] if rows else vocab.index("<UNK>")]
+        return np.asarray(a["embedding"][rows[-1] if rows else vocab.index("<UNK>")])
     chars = a["char_embed"][spelled(word, cnn["max_characters_per_token"])]
     kernels = [(a[f"CNN/W_cnn_{i}"][0], a[f"CNN/b_cnn_{i}"]) for i in range(len(cnn["filters"]))]
     x = convolved(chars, kernels, cnn["activation"])
@@ -363,7 +363,7 @@ def bilmtf_word(old: Old, word: str) -> Array:
 def stacked(
     xs: list[Array], steps: list[Callable[[Array, Array, Array], tuple[Array, Array]]], skip: bool, state: list[Any]
 ) -> tuple[list[list[Array]], list[Any]]:
-    """Words in the order of one direction to all of its layers; `steps` are the cells, one a layer."""
+    """Words in the order of one direction to all of its layers; `steps` are the cells, one per layer."""
     layers, after = [xs], []
     for number, (step, (h, c)) in enumerate(zip(steps, state, strict=True)):
         outputs = []
@@ -416,7 +416,7 @@ def bilmtf_layers(
 
 
 def manylangs_word(model: ManyLangs, word: str) -> Array:
-    """(P,): [word ; characters], projected. The marks of a word stand in each other's place, as they always did."""
+    """(P,): [word ; characters], projected. The begin and end marks of words are swapped, as in the original."""
     a = {name: array.astype(np.float64) for name, array in model.arrays.items()}
     shape = model.architecture["token_embedder"]
     longest = shape["max_characters_per_token"]
@@ -440,7 +440,7 @@ def manylangs_word(model: ManyLangs, word: str) -> Array:
             transform, gate = relu(y[: len(x)]), sigmoid(y[len(x) :])
             x = gate * x + (1 - gate) * transform
         parts.append(x)
-    return a["projection.weight"] @ np.concatenate(parts) + a["projection.bias"]
+    return np.asarray(a["projection.weight"] @ np.concatenate(parts) + a["projection.bias"])
 
 
 def manylangs_layers(model: ManyLangs, sentence: Sequence[str]) -> Array:
@@ -476,14 +476,14 @@ def manylangs_layers(model: ManyLangs, sentence: Sequence[str]) -> Array:
 
 
 def cuts(good: bytes, number: int = 12) -> Iterator[bytes]:
-    """The file broken off: at once, after a few bytes, at even distances, and just before its end."""
+    """The file cut off: at the start, after a few bytes, at regular distances, and just before its end."""
     lengths = {0, 1, 7, len(good) - 1, *(len(good) * k // number for k in range(number))}
     for length in sorted(lengths):
         yield good[:length]
 
 
 def flips(good: bytes, number: int, seed: int = 0) -> Iterator[bytes]:
-    """The file with one bit turned, at so many places; half of them among its first bytes, where most is said."""
+    """The file with one bit flipped, at `number` places; half of them in its first bytes, which matter most."""
     draw = random.Random(seed)
     for k in range(number):
         bad = bytearray(good)
@@ -493,7 +493,7 @@ def flips(good: bytes, number: int, seed: int = 0) -> Iterator[bytes]:
 
 @contextmanager
 def little_memory(limit: int = 2**26, *, asked_for: bool = True) -> Iterator[None]:
-    """No more than `limit` bytes are used by the whole process, or so much as asked for by Python and NumPy."""
+    """At most `limit` bytes are used by the process; with `asked_for`, also at most that many are requested."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     tracemalloc.start()
     try:

@@ -174,7 +174,8 @@ def layers_of(
 ) -> tuple[Array, State]:
     """One sentence, its boundaries included, to (L+1, T, D * directions) and the state after it."""
     xs = [word_vector(config.words, weights, c, w) for c, w in zip(chars, words, strict=True)]
-    halves, after = [], {}
+    halves: list[Array] = []
+    after: State = {}
     for direction in config.directions:
         if direction == "forward":
             layers, after[direction] = stack(config, weights, direction, xs, state[direction])

@@ -13,9 +13,8 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file
 
-from bilmo.text.split import at_spaces
 from bilmo.train import recipe as recipes
-from bilmo.train.build import shape_of
+from bilmo.train.build import plan_model
 from bilmo.train.corpus import Corpus, build
 from bilmo.train.loop import Loop
 from bilmo.train.model import WordArrays
@@ -57,7 +56,7 @@ def recipe(folder: Path, **changes: Any) -> Recipe:
 
 @contextlib.contextmanager
 def threads(number: int) -> Iterator[None]:
-    """So many threads for torch, for a while."""
+    """Set the number of torch's threads within a `with` block."""
     before = torch.get_num_threads()
     torch.set_num_threads(number)
     try:
@@ -66,11 +65,11 @@ def threads(number: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def log(model: Path, what: str | None = None) -> list[dict[str, Any]]:
-    """The lines of train.jsonl: all, or those of one kind. A line that a kill cut off is left out."""
+def log(model: Path, event: str | None = None) -> list[dict[str, Any]]:
+    """The lines of train.jsonl: all, or those of one kind. The incomplete last line of a killed run is left out."""
     lines = (model / "train.jsonl").read_text(encoding="utf-8").splitlines()
     entries = [json.loads(line) for line in lines if line.endswith("}")]
-    return [entry for entry in entries if what is None or entry["what"] == what]
+    return [entry for entry in entries if event is None or entry["event"] == event]
 
 
 def weights(model: Path) -> dict[str, np.ndarray]:
@@ -84,12 +83,12 @@ def same_bits(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
 
 
 def loop(folder: Path, **changes: Any) -> Loop:
-    """A run at work on the text of `write_text`, without all that stands around it."""
+    """The loop of a run on the text of `write_text`, without the files around it."""
     settings = recipe(folder, **changes)
     if (folder / "corpus").exists():
         found = Corpus(folder / "corpus")
     else:
         lines = (folder / "text.txt").read_text(encoding="utf-8").splitlines()
-        found = build(lines, at_spaces, folder / "corpus", held_out=settings.text.held_out, seed=settings.train.seed)
-    shape = shape_of(settings.network, settings.text, found.words, found.counts)
-    return Loop(settings.train, shape, found, WordArrays(found.words, shape.indexer()), folder)
+        found = build(lines, "spaces", folder / "corpus", held_out=settings.text.held_out, seed=settings.train.seed)
+    plan = plan_model(settings.network, settings.text, found.words, found.counts)
+    return Loop(settings.train, plan, found, WordArrays(found.words, plan.indexer()))

@@ -1,6 +1,8 @@
-"""What any test may draw: small networks of every kind, random weights for them, and difficult text."""
+"""Strategies for property tests: small networks of every kind, random weights, and difficult text."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import numpy as np
 import torch
@@ -33,9 +35,9 @@ ENTRIES = (
     "S",
     "<",
 )
-"""A character table whose marks are not in front, with an id that no character has."""
+"""A character table whose marks do not come first, with an id without a character."""
 VOCABULARY = ("<S>", "</S>", "<UNK>", "the", "cat", "", "The", "汉字", "cat", "aé", "b")
-"""The marks, then words; one blank, one twice, one in two cases."""
+"""The marks, then words; one is blank, one is repeated, one occurs in two cases."""
 
 LIKELY = (
     "",
@@ -58,12 +60,12 @@ LONG = ("ab" * 35, "é" * 47 + "a", "字" * 64)
 
 
 def characters() -> st.SearchStrategy[str]:
-    """Any code point at all, lone surrogates among them."""
+    """Any code point, including lone surrogates."""
     return st.characters(exclude_categories=())
 
 
 def tokens() -> st.SearchStrategy[str]:
-    """Any token, with those that are known for trouble drawn often."""
+    """Any token; those known to cause trouble are drawn often."""
     return st.one_of(
         st.sampled_from(LIKELY),
         st.sampled_from(LONE_SURROGATES),
@@ -84,17 +86,17 @@ def texts(min_sentences: int = 1, max_sentences: int = 4) -> st.SearchStrategy[l
 
 
 def seeds() -> st.SearchStrategy[int]:
-    """For random numbers that need not shrink."""
+    """Seeds for random numbers that need not shrink."""
     return st.integers(0, 2**32 - 1)
 
 
 def clips() -> st.SearchStrategy[float | None]:
-    """No clip, or one so small that values of ordinary size meet it."""
+    """No clip, or one so small that ordinary values reach it."""
     return st.none() | st.sampled_from((0.05, 0.1, 0.2, 0.5))
 
 
 @st.composite
-def chars_configs(draw: st.DrawFn, kind: str) -> CharsConfig:
+def chars_configs(draw: st.DrawFn, kind: Literal["bytes", "unicode"]) -> CharsConfig:
     filters = draw(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3)), min_size=1, max_size=3))
     least = max(3, *(w for w, _ in filters))
     return CharsConfig(
@@ -112,7 +114,8 @@ def chars_configs(draw: st.DrawFn, kind: str) -> CharsConfig:
 def words_configs(draw: st.DrawFn, encoder: str) -> WordsConfig:
     """A word encoder of one of the kinds in ENCODERS."""
     kinds = encoder.split(" and ")
-    chars = [draw(chars_configs(kind)) for kind in kinds if kind in ("bytes", "unicode")]
+    encoders: tuple[Literal["bytes", "unicode"], ...] = ("bytes", "unicode")
+    chars = [draw(chars_configs(kind)) for kind in encoders if kind in kinds]
     tables = [
         TableConfig(
             rows=len(VOCABULARY),
@@ -135,8 +138,9 @@ def words_configs(draw: st.DrawFn, encoder: str) -> WordsConfig:
 @st.composite
 def cell_configs(draw: st.DrawFn, cell: str, width: int) -> CellConfig:
     """A cell of one of the kinds in CELLS."""
-    if cell in ("rnn", "gru"):
-        return CellConfig(kind=cell, cells=width, project=False, cell_clip=None, projection_clip=None)
+    if cell == "rnn" or cell == "gru":
+        kind: Literal["rnn", "gru"] = "rnn" if cell == "rnn" else "gru"
+        return CellConfig(kind=kind, cells=width, project=False, cell_clip=None, projection_clip=None)
     project = cell == "lstm with projection"
     return CellConfig(
         cells=draw(st.integers(1, 5)) if project else width,
@@ -178,7 +182,7 @@ def indexer_of(config: BiLMConfig) -> Indexer:
 
 
 def random_bilm(config: BiLMConfig, seed: int, dtype: torch.dtype = torch.float32) -> BiLM:
-    """A network whose numbers are neither lost near 0 nor all at the ends of the gates; no bias is 0."""
+    """A network whose values neither vanish nor saturate the gates; no bias is 0."""
     bilm = BiLM(config).to(dtype)
     random = np.random.default_rng(seed)
     with torch.no_grad():

@@ -13,7 +13,7 @@ import pytest
 import bilmo
 from bilmo import models
 from bilmo.sense import neighbours, uses
-from bilmo.store.card import told
+from bilmo.store.card import fact_in
 from bilmo.train import recipe as recipes
 from program import program, started
 
@@ -42,7 +42,7 @@ def test_a_model_is_small_and_gives_a_sentence_the_same_vectors_in_any_batch(nam
 @pytest.mark.parametrize("name", MOST)
 def test_a_model_card_has_text_recipe_evaluation_and_limits(name):
     card = (models.installed()[name] / "README.md").read_text(encoding="utf-8")
-    assert "unknown" not in (told(card, "trained on"), told(card, "perplexity on unseen text"))
+    assert "unknown" not in (fact_in(card, "trained on"), fact_in(card, "perplexity on unseen text"))
     assert "## Evaluation on unseen text" in card and "## Limits" in card
     recipe = recipes.read(name)
     for setting in (f"epochs = {recipe.train.epochs!r}", f"cells = {recipe.network.cells}", f'lang = "{name}"'):

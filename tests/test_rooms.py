@@ -1,4 +1,4 @@
-"""The house is built as it says: rooms import downwards only, files say what they are, only the command line prints."""
+"""The tree keeps its own rules: imports go downwards, files are small and say what they are, only cli/ prints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import bilmo
 
-HOUSE = Path(bilmo.__file__).parent
+PACKAGE = Path(bilmo.__file__).parent
 RANK = {
     "errors": 0,
     "models": 0,
@@ -22,24 +22,43 @@ RANK = {
     "embed": 5,
     "train": 5,
     "tasks": 6,
+    "generate": 6,
     "sense": 6,
-    "plug": 6,
-    "cli": 7,
+    "plug": 7,
     "web": 7,
+    "cli": 8,
 }
-FRONT = "the package itself"
-"""What `import bilmo` stands for: its names come from the upper rooms, so no room may use it."""
-FILES = sorted(HOUSE.rglob("*.py"))
-IN_ROOMS = [file for file in FILES if file.name not in ("__init__.py", "__main__.py") or file.parent != HOUSE]
+"""A file imports its own room and rooms of lower rank."""
+TOP, OTHER = "", "*"
+SUB_RANK = {
+    "net": {"kernels": 0, TOP: 1},
+    "embed": {"output": 0, TOP: 1},
+    "tasks": {"network": 0, "data": 0, "core": 1, OTHER: 2, TOP: 3},
+    "cli": {"show": 0, TOP: 1},
+}
+"""The same inside a room: by folder, TOP for files beside the folders, OTHER for every other folder (each task)."""
+SHARED = {"net": {"config"}, "cli": {"options"}}
+"""Files beside the folders of a room that every folder in it may import."""
+WHOLE_PACKAGE = "bilmo"
+"""What `import bilmo` means: its names come from the upper rooms, so no room may use it."""
+LONGEST, MOST_FILES = 400, 16
+"""Lines in a file; files in a folder."""
+FILES = sorted(PACKAGE.rglob("*.py"))
+IN_ROOMS = [file for file in FILES if file.name not in ("__init__.py", "__main__.py") or file.parent != PACKAGE]
+FOLDERS = sorted({file.parent for file in FILES})
+
+
+def named(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
 
 
 def room_of(file: Path) -> str:
-    return file.relative_to(HOUSE).parts[0].removesuffix(".py")
+    return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def modules(tree: ast.AST, file: Path) -> Iterator[str]:
-    """Full names of what a file imports, anywhere in it; of `from a import b`, which may be either, a.b."""
-    package = ("bilmo", *file.relative_to(HOUSE).parts[:-1])
+def imports(tree: ast.AST, file: Path) -> Iterator[str]:
+    """Full names of everything that a file imports, anywhere in it; `from a import b` gives a.b."""
+    package = ("bilmo", *file.relative_to(PACKAGE).parts[:-1])
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -51,20 +70,46 @@ def modules(tree: ast.AST, file: Path) -> Iterator[str]:
             yield from (arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str))
 
 
-def rooms(source: str, file: Path) -> set[str]:
-    """Rooms that a file imports from; no import is executed."""
-    found = set()
-    for name in modules(ast.parse(source), file):
-        first, *rest = name.split(".")
-        if first == "bilmo" and not (rest and rest[0].startswith("__")):
-            found.add(rest[0] if rest and rest[0] in RANK else FRONT)
-    return found
+def own_imports(source: str, file: Path) -> list[list[str]]:
+    """The parts after `bilmo` of every name that a file imports from this package."""
+    names = (name.split(".") for name in imports(ast.parse(source), file))
+    return [rest for first, *rest in names if first == "bilmo" and not (rest and rest[0].startswith("__"))]
 
 
 def trespasses(source: str, file: Path) -> list[str]:
-    """Rooms that a file may not import from: those that are neither its own nor below it."""
+    """Rooms that a file imports from, but that are neither its own nor of lower rank."""
     own = room_of(file)
-    return sorted(room for room in rooms(source, file) if room != own and not RANK.get(room, 99) < RANK[own])
+    rooms = {rest[0] if rest and rest[0] in RANK else WHOLE_PACKAGE for rest in own_imports(source, file)}
+    return sorted(room for room in rooms if room != own and not RANK.get(room, 99) < RANK[own])
+
+
+def folder_in(room: str, parts: list[str]) -> str:
+    """The folder of a room that a name or a file belongs to."""
+    return parts[0] if len(parts) > 1 and (PACKAGE / room / parts[0]).is_dir() else TOP
+
+
+def sub_trespasses(source: str, file: Path) -> list[str]:
+    """Folders inside the file's own room that it may not import from."""
+    room = room_of(file)
+    ranks = SUB_RANK.get(room)
+    if ranks is None:
+        return []
+    own = folder_in(room, list(file.relative_to(PACKAGE / room).parts))
+    found = set()
+    for first, *rest in own_imports(source, file):
+        if first != room or not rest or rest[0] in SHARED.get(room, ()):
+            continue
+        other = folder_in(room, [*rest, ""])
+        below = ranks.get(other, ranks.get(OTHER, 0)) < ranks.get(own, ranks.get(OTHER, 0))
+        if other != own and not below:
+            found.add(other or rest[0])
+    return sorted(found)
+
+
+def private_torch(source: str) -> list[str]:
+    """Uses of torch's private names and of its operator table."""
+    dotted = (ast.unparse(node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute))
+    return sorted({name for name in dotted if name.startswith(("torch.ops.", "torch._"))})
 
 
 def prints(source: str) -> list[int]:
@@ -73,20 +118,34 @@ def prints(source: str) -> list[int]:
     return [node.lineno for node in calls if isinstance(node.func, ast.Name) and node.func.id == "print"]
 
 
-def named(file: Path) -> str:
-    return str(file.relative_to(HOUSE))
-
-
 @pytest.mark.parametrize("file", IN_ROOMS, ids=named)
-def test_rooms_import_downwards_only(file):
+def test_a_file_imports_its_own_room_and_rooms_of_lower_rank(file):
     assert trespasses(file.read_text(encoding="utf-8"), file) == []
 
 
+@pytest.mark.parametrize("file", IN_ROOMS, ids=named)
+def test_inside_a_room_a_file_imports_folders_of_lower_rank_and_no_task_imports_another(file):
+    assert sub_trespasses(file.read_text(encoding="utf-8"), file) == []
+
+
 @pytest.mark.parametrize("file", FILES, ids=named)
-def test_every_file_opens_with_what_it_is(file):
-    text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
+def test_only_the_kernels_use_private_operators_of_torch(file):
+    if not named(file).startswith("net/kernels/"):
+        assert private_torch(file.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("file", FILES, ids=named)
+def test_every_file_is_short_and_starts_with_what_it_is(file):
+    source = file.read_text(encoding="utf-8")
+    text = ast.get_docstring(ast.parse(source))
     assert text
     assert text.strip().splitlines()[0].endswith((".", ":"))
+    assert len(source.splitlines()) <= LONGEST
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=named)
+def test_a_folder_has_few_files(folder):
+    assert len([file for file in folder.glob("*.py") if file.name != "__init__.py"]) <= MOST_FILES
 
 
 @pytest.mark.parametrize("file", [file for file in FILES if room_of(file) != "cli"], ids=named)
@@ -95,8 +154,9 @@ def test_only_the_command_line_prints(file):
 
 
 def test_every_room_has_a_rank():
-    assert {room_of(file) for file in IN_ROOMS} <= RANK.keys()
-    assert {"errors", "text", "ids", "net", "store", "formats", "embed", "cli"} <= {room_of(file) for file in IN_ROOMS}
+    rooms = {room_of(file) for file in IN_ROOMS}
+    assert rooms <= RANK.keys()
+    assert {"errors", "text", "ids", "net", "store", "formats", "embed", "train", "tasks", "sense", "cli"} <= rooms
 
 
 @pytest.mark.parametrize(
@@ -111,9 +171,9 @@ def test_every_room_has_a_rank():
         ("net/x.py", "def f():\n    from bilmo.embed.load import load", ["embed"]),
         ("net/x.py", "if TYPE_CHECKING:\n    from bilmo.formats import open", ["formats"]),
         ("net/x.py", "importlib.import_module('bilmo.train.loop')", ["train"]),
-        ("net/x.py", "import bilmo", [FRONT]),
-        ("net/x.py", "from bilmo import load", [FRONT]),
-        ("net/x.py", "import bilmo.unknown", [FRONT]),
+        ("net/x.py", "import bilmo", [WHOLE_PACKAGE]),
+        ("net/x.py", "from bilmo import load", [WHOLE_PACKAGE]),
+        ("net/x.py", "import bilmo.unknown", [WHOLE_PACKAGE]),
         ("text/x.py", "from bilmo.ids.vocab import Vocab", ["ids"]),
         ("embed/x.py", "from bilmo.train import loop", ["train"]),
         ("errors.py", "import bilmo.text.files", ["text"]),
@@ -122,12 +182,47 @@ def test_every_room_has_a_rank():
         ("net/x.py", "from . import bilm\nfrom .bilm import BiLM\nfrom ..ids import batch", []),
         ("net/x.py", "from bilmo import __version__\nimport torch, numpy.typing\nfrom pathlib import Path", []),
         ("cli/x.py", "from bilmo.embed import embedder\nfrom bilmo.train import loop", []),
+        ("web/x.py", "from bilmo.plug import spacy", ["plug"]),
     ],
 )
-def test_a_trespass_is_seen(place, line, found):
-    assert trespasses(line, HOUSE / place) == found
+def test_an_import_of_a_higher_room_is_found(place, line, found):
+    assert trespasses(line, PACKAGE / place) == found
 
 
-def test_a_print_is_seen():
+@pytest.mark.parametrize(
+    ("place", "line", "found"),
+    [
+        ("net/kernels/x.py", "from bilmo.net.bilm import BiLM", ["bilm"]),
+        ("net/kernels/x.py", "from bilmo.net.config import Precision\nfrom bilmo.net.kernels import lstm", []),
+        ("net/x.py", "from bilmo.net.kernels.lstm import compiled", []),
+        ("embed/output/x.py", "from bilmo.embed import job", ["job"]),
+        ("embed/x.py", "from bilmo.embed.output import hdf5", []),
+        ("tasks/network/x.py", "from bilmo.tasks.core.estimator import Task", ["core"]),
+        ("tasks/network/x.py", "from bilmo.tasks.data import spans", ["data"]),
+        ("tasks/data/x.py", "from bilmo.tasks.network import crf", ["network"]),
+        ("tasks/core/x.py", "from bilmo.tasks.tag.tagger import Tagger", ["tag"]),
+        ("tasks/core/x.py", "from bilmo.tasks.network import crf\nfrom bilmo.tasks.data import spans", []),
+        ("tasks/tag/x.py", "from bilmo.tasks.classify import classifier", ["classify"]),
+        ("tasks/tag/x.py", "from bilmo.tasks import classify", ["classify"]),
+        ("tasks/tag/x.py", "from bilmo.tasks import all", ["all"]),
+        ("tasks/tag/x.py", "from bilmo.tasks.core import loop\nfrom bilmo.tasks.tag import tagger", []),
+        ("tasks/all.py", "from bilmo.tasks.tag import tagger\nfrom bilmo.tasks.core import loop", []),
+        ("cli/show/x.py", "from bilmo.cli import app", ["app"]),
+    ],
+)
+def test_an_import_of_a_higher_folder_is_found(place, line, found):
+    assert sub_trespasses(line, PACKAGE / place) == found
+
+
+def test_private_operators_are_found():
+    assert private_torch("torch.ops.mkldnn.linear(x)\ny = torch._foreach_add(a, b)") == [
+        "torch._foreach_add",
+        "torch.ops.mkldnn",
+        "torch.ops.mkldnn.linear",
+    ]
+    assert private_torch("torch.nn.functional.relu(x)  # torch._C\n'torch.ops.x'") == []
+
+
+def test_a_print_is_found():
     assert prints("def f():\n    print('x')\n") == [2]
     assert prints("'print(1)'  # print(2)\nfile.print(3)\n") == []

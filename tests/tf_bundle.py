@@ -26,7 +26,7 @@ def write(
     restart_every: int = 16,
     dtypes: Mapping[str, int] | None = None,
 ) -> None:
-    """Write `<prefix>.index` and its data files; `dtypes` passes an array off as another type, by its number."""
+    """Write `<prefix>.index` and its data files; `dtypes` declares another type for an array, by its number."""
     files = [bytearray() for _ in range(shards)]
     pairs = [(b"", header(shards))]
     for i, name in enumerate(sorted(tensors, key=str.encode)):
@@ -97,7 +97,7 @@ def masked(data: bytes) -> int:
 
 
 def block(pairs: Iterable[tuple[bytes, bytes]], restart_every: int = 16) -> bytes:
-    """Entries with the beginnings that keys share left out, and where the entries with a whole key lie."""
+    """Entries without the shared start of their keys, and the offsets of the entries with a complete key."""
     content, restarts, before = bytearray(), [0], b""
     for i, (key, value) in enumerate(pairs):
         if i and i % restart_every == 0:
@@ -127,7 +127,7 @@ def table(pairs: Sequence[tuple[bytes, bytes]], *, block_size: int = 2**18, rest
 
 
 def sealed(blocks: Iterable[tuple[bytes, bytes]], *, compression: int = 0) -> bytes:
-    """An index file of ready blocks, each under its last key: the checksums fit, whatever the blocks say."""
+    """An index file of given blocks, each under its last key; checksums are correct for any content."""
     file = bytearray()
 
     def add(content: bytes) -> bytes:

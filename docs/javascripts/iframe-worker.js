@@ -7,15 +7,19 @@ if (location.protocol === "file:") {
       this.waiting = [];
       this.frame = document.createElement("iframe");
       this.frame.hidden = true;
+      this.frame.addEventListener("load", () => this.start(new URL(url, location.href).href), { once: true });
       document.body.appendChild(this.frame);
+    }
+
+    start(url) {
       const inside = this.frame.contentWindow;
       inside.postMessage = (data) => this.dispatchEvent(new MessageEvent("message", { data }));
       const script = this.frame.contentDocument.createElement("script");
-      script.src = new URL(url, location.href).href;
-      script.onload = () => {
+      script.src = url;
+      script.addEventListener("load", () => {
         this.ready = true;
         this.waiting.splice(0).forEach((data) => this.postMessage(data));
-      };
+      });
       this.frame.contentDocument.body.appendChild(script);
     }
 

@@ -43,7 +43,7 @@ def sentences():
 @pytest.fixture(scope="module")
 def corpus(sentences, tmp_path_factory):
     folder = tmp_path_factory.mktemp("ngrams") / "corpus"
-    return build(map(" ".join, sentences), lambda line: [line.split()], folder, held_out=0.02, seed=1)
+    return build(map(" ".join, sentences), "spaces", folder, held_out=0.02, seed=1)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_probabilities_of_the_next_word_add_up_to_one(model, before):
 
 
 def test_first_words_are_as_likely_as_they_are_frequent(model, corpus):
-    text = corpus.sentences("train")
+    text = corpus.text("train")
     firsts = [corpus.words[id] for id in text.ids[[0, *text.ends[:-1]]]]
     for word in WORDS:
         often = firsts.count(word) / len(firsts)

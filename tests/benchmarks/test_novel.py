@@ -48,7 +48,7 @@ def test_the_table_shows_finished_runs_and_nothing_is_trained_twice(novel, tmp_p
             name: [json.loads(row) for row in (run / name / "train.jsonl").read_text("utf-8").splitlines()]
             for name in ("old", "new-10")
         }
-        found = {name: [row for row in rows if row["what"] == novel.LOGGED] for name, rows in logged.items()}
+        found = {name: [row for row in rows if row["event"] == "evaluation"] for name, rows in logged.items()}
         assert [row["number"] for row in found["old"]] == [10, 20, 30]  # 60 minutes at half a step per minute
         table = (tmp_path / "results" / "novel.md").read_text("utf-8")
         known = {name: novel.of_known_words(run / name) for name in found}

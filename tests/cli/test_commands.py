@@ -1,4 +1,4 @@
-"""The program as a user runs it: what it writes, what it says, what it leaves backward when something is wrong."""
+"""The program as a user runs it: what it writes, what it prints, and what it leaves after an error."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def model(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def ready(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model in our own folder, its start stored with it: soon loaded, and never written to."""
+    """A model in our own folder with a stored start state; quick to load, and never changed."""
     folder = tmp_path_factory.mktemp("ready")
     write_hdf5(folder / "old", seed=1)
     layouts.write(settled(layouts.read(folder / "old")), folder / "model", "bilmo")
@@ -56,7 +56,7 @@ def text(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    """A folder for what is written."""
+    """A folder for the output."""
     (tmp_path / "out").mkdir()
     return tmp_path / "out"
 
@@ -84,7 +84,7 @@ def test_info_says_what_a_model_is(run, model):
     facts = dict(re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in result.out.splitlines() if line)
     assert facts["model"] == str(model)
     assert facts["layout"] == "options.json and HDF5 weights (bilm-tf, AllenNLP)"
-    assert facts["layers"] == "2 x LSTM, 6 cells, 4 wide, a direction"
+    assert facts["layers"] == "2 x LSTM, 6 cells, 4 wide, per direction"
     assert facts["vector"] == "3 layers of 8"
     total = sum(array.size for array in old_models.read_arrays(model / "weights.hdf5").values())
     assert facts["all parameters"] == f"{total:,}"
@@ -198,12 +198,12 @@ def test_text_from_a_pipe_or_a_packed_file(run, ready, tmp_path, out, packed):
     assert_same(vectors(out / "v.h5")[0], bilmo.load(ready).layers(SENTENCES))
 
 
-def test_no_text_is_no_vectors(run, ready, out):
+def test_an_empty_text_gives_no_vectors(run, ready, out):
     assert ": 0 sentences, 0 tokens" in run("embed", ready, "-", "-o", out / "v.h5", "--split", "spaces").out
     assert vectors(out / "v.h5") == ([], {})
 
 
-def test_embed_replaces_a_file_only_when_all_went_well(run, ready, text, out, tmp_path):
+def test_embed_replaces_a_file_only_if_it_succeeds(run, ready, text, out, tmp_path):
     (out / "v.h5").write_text("old")
     (tmp_path / "bad.txt").write_bytes(b"fine\n" * 600 + b"\xff\n")
     assert run("embed", ready, tmp_path / "bad.txt", "-o", out / "v.h5").code == 1
@@ -216,7 +216,7 @@ def test_embed_replaces_a_file_only_when_all_went_well(run, ready, text, out, tm
 
 
 def broken_hdf5(change: Callable[[h5py.File, Path], None]) -> Callable[[Path], None]:
-    """A maker of a model whose one tensor is put there in another way."""
+    """A function that writes a model with one changed tensor."""
 
     def make(folder: Path) -> None:
         write_hdf5(folder)
@@ -228,7 +228,7 @@ def broken_hdf5(change: Callable[[h5py.File, Path], None]) -> Callable[[Path], N
 
 
 def zip_of(*members: tuple[str, bytes, int]) -> Callable[[Path], None]:
-    """A maker of a zip in the place of a model."""
+    """A function that writes a zip instead of a model."""
 
     def make(path: Path) -> None:
         with zipfile.ZipFile(path, "w") as archive:
@@ -246,7 +246,7 @@ def two_weights(folder: Path) -> None:
 
 
 def without(write: Callable[[Path], object], name: str, content: bytes | None = None) -> Callable[[Path], None]:
-    """A maker of a model without one of its files, or with something else in its place."""
+    """A function that writes a model without one of its files, or with other content in it."""
 
     def make(folder: Path) -> None:
         write(folder)
@@ -258,7 +258,7 @@ def without(write: Callable[[Path], object], name: str, content: bytes | None = 
 
 
 def cut(write: Callable[[Path], object], name: str, change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
-    """A maker of a model with one file changed."""
+    """A function that writes a model with one changed file."""
 
     def make(folder: Path) -> None:
         write(folder)
@@ -304,13 +304,13 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "options cut short": (cut(write_hdf5, "options.json", lambda b: b[:40]), "options.json: is not JSON"),
     "options of another kind": (
         without(write_hdf5, "options.json", b"{}"),
-        "options.json: settings .*lstm: Field requi",
+        "options.json: invalid settings.*lstm: Field requi",
     ),
     "two weights files": (two_weights, "first.hdf5, second.hdf5 each hold .* Give the path of one of them"),
-    "a missing tensor": (broken_hdf5(lambda *_: None), r"b_proj is missing; needed is \(4,\)"),
+    "a missing tensor": (broken_hdf5(lambda *_: None), r"b_proj is missing; its shape must be \(4,\)"),
     "a misshapen tensor": (
         broken_hdf5(lambda file, _: file.create_dataset("CNN_proj/b_proj", data=np.ones(5, "f4"))),
-        r"b_proj has shape \(5,\); needed is \(4,\)",
+        r"b_proj has shape \(5,\); it must be \(4,\)",
     ),
     "not a number": (
         broken_hdf5(lambda file, _: file.create_dataset("CNN_proj/b_proj", data=np.full(4, np.nan, "f4"))),
@@ -346,10 +346,10 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
         cut(write_checkpoint, "model.ckpt-935588.index", lambda b: b[:50] + bytes([b[50] ^ 1]) + b[51:]),
         "checksum .* Copy all files of the checkpoint again",
     ),
-    "a table without its words": (without(write_words, "vocab.txt"), "vocab.txt: is missing; the weights have 10 rows"),
+    "a table without its words": (without(write_words, "vocab.txt"), "vocab.txt: is missing; it must name the 10 rows"),
     "a table with other words": (
         without(write_words, "vocab.txt", b"<S>\n</S>\n<UNK>\n"),
-        "vocab.txt: has 3 entries, but the weights have 10 rows. They belong to two models",
+        "vocab.txt: has 3 entries, but the weights have 10 rows. They belong to different models",
     ),
     "words that are no text": (without(write_words, "vocab.txt", b"\xff"), "vocab.txt, line 1: .* iconv"),
     "a zip that climbs out": (zip_of(("../evil", b"", 0o644)), "m: '../evil' would be unpacked outside its folder"),
@@ -373,29 +373,29 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "no dictionary": (without(write_manylangs, "char.dic"), "char.dic: there is no such file"),
     "a model of another kind": (
         lambda path: write_manylangs(path, more={"encoder": {"name": "lstm"}}),
-        "cnn_small.json: settings .*encoder.name: Input should be 'elmo'; found 'lstm'",
+        "cnn_small.json: invalid settings.*encoder.name: Input should be 'elmo'; found 'lstm'",
     ),
     "our weights with a wrong bit": (
         cut(write_own, "model.safetensors", lambda b: b[:-5] + bytes([b[-5] ^ 1]) + b[-4:]),
-        "model.safetensors: is not the file that was saved .* Fetch or convert the model again",
+        "model.safetensors: is not the file that was saved .* Download or convert the model again",
     ),
     "our weights cut short": (
         cut(write_own, "model.safetensors", lambda b: b[:-5]),
-        "model.safetensors: cannot be read as safetensors .* Fetch the model again",
+        "model.safetensors: cannot be read as safetensors .* Download or convert",
     ),
     "our settings misspelt": (
         cut(write_own, "config.json", lambda b: b.replace(b'"width"', b'"widht"', 1)),
-        "config.json: settings that bilmo cannot use.*widht",
+        "config.json: invalid settings.*widht",
     ),
     "a newer folder": (
         cut(write_own, "config.json", lambda b: b.replace(b'"bilmo_format": 2', b'"bilmo_format": 9')),
-        "config.json: the folder has format 9; this bilmo reads formats 1 to 2. Install a newer bilmo",
+        "config.json: the folder has format 9; this version of bilmo reads formats 1 to 2. Install a newer version",
     ),
 }
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_a_bad_model_is_named_with_the_cure_and_nothing_is_left(run, tmp_path, text, out, bad, monkeypatch):
+def test_the_error_for_a_bad_model_says_what_to_do_and_nothing_is_written(run, tmp_path, text, out, bad, monkeypatch):
     make, says = BAD[bad]
     make(tmp_path / "m")
     monkeypatch.chdir(out)
@@ -412,11 +412,11 @@ def test_a_bad_model_is_named_with_the_cure_and_nothing_is_left(run, tmp_path, t
         assert str(tmp_path / "m") in result.err
         assert re.search(says, result.err, re.DOTALL)
         assert "Traceback" not in result.err
-        assert "/bilmo-" not in result.err  # a folder that is gone already
+        assert "/bilmo-" not in result.err  # the temporary folder, which no longer exists
         assert list(out.iterdir()) == []
 
 
-# Places that cannot be written
+# Output that cannot be written
 
 
 def test_a_target_that_exists_is_never_touched(run, model, out):
@@ -439,7 +439,7 @@ def test_a_model_is_never_converted_onto_itself(run, model):
 
 
 @pytest.mark.parametrize("place", ["nowhere/new", "file/new", "n" * 300])
-def test_a_place_that_is_not_there_is_named(run, model, text, out, place):
+def test_a_missing_folder_is_reported(run, model, text, out, place):
     (out / "file").write_text("x")
     cure = "Make it first" if place == "nowhere/new" else "cannot be written"
     for command in (("convert", model, out / place), ("embed", model, text, "-o", out / f"{place}.h5")):
@@ -450,7 +450,7 @@ def test_a_place_that_is_not_there_is_named(run, model, text, out, place):
         assert everything(out) == {"file": b"x"}
 
 
-def test_a_folder_that_may_not_be_written_is_named(run, model, text, out):
+def test_a_folder_without_write_permission_is_reported(run, model, text, out):
     out.chmod(0o500)
     if os.access(out, os.W_OK):
         pytest.skip("this user may write everywhere")
@@ -480,7 +480,7 @@ def test_a_folder_that_may_not_be_written_is_named(run, model, text, out):
         (("{text}", "-o", "{out}/v.h5", "--mix", "weighted"), "--mix is 'weighted'"),
     ],
 )
-def test_what_cannot_be_embedded_is_named_and_nothing_is_left(run, ready, text, out, arguments, says):
+def test_a_request_that_cannot_be_met_is_reported_and_nothing_is_written(run, ready, text, out, arguments, says):
     result = run("embed", ready, *(argument.format(text=text, out=out) for argument in arguments))
     assert (result.code, result.out) == (1, "")
     assert result.err.startswith("bilmo: ")
@@ -497,7 +497,7 @@ def test_what_cannot_be_embedded_is_named_and_nothing_is_left(run, ready, text, 
     ],
     ids=["not UTF-8", "cut short", "damaged"],
 )
-def test_text_that_cannot_be_read_is_named_and_nothing_is_left(run, ready, tmp_path, out, content, says):
+def test_text_that_cannot_be_read_is_reported_and_nothing_is_written(run, ready, tmp_path, out, content, says):
     (tmp_path / "text").write_bytes(content)
     result = run("embed", ready, tmp_path / "text", "-o", out / "v.h5")
     assert (result.code, result.out) == (1, "")
@@ -505,7 +505,7 @@ def test_text_that_cannot_be_read_is_named_and_nothing_is_left(run, ready, tmp_p
     assert list(out.iterdir()) == []
 
 
-def test_what_the_file_system_refuses_is_no_traceback(run, model, monkeypatch):
+def test_errors_of_the_file_system_are_reported_without_a_traceback(run, model, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
@@ -578,8 +578,8 @@ def test_a_mistake_is_one_message_and_exit_code_1(start, tmp_path):
     assert error == f"bilmo: {tmp_path / 'nowhere'}: there is no such file or folder\n"
 
 
-def test_a_run_that_is_stopped_leaves_no_file_that_looks_whole(start, ready, out, tmp_path):
-    """Held by a pipe that says no more, one run is interrupted as by Ctrl-C, the other is killed."""
+def test_an_interrupted_run_leaves_no_incomplete_file(start, ready, out, tmp_path):
+    """While both runs wait for more input, one is interrupted as by Ctrl-C, the other is killed."""
     other = tmp_path / "other"
     other.mkdir()
     runs = {signal.SIGINT: (start("embed", ready, "-", "-o", out / "v.h5"), out)}
@@ -595,7 +595,7 @@ def test_a_run_that_is_stopped_leaves_no_file_that_looks_whole(start, ready, out
     assert interrupted.returncode == 130
     assert error == (
         "note: standard input cannot be read twice, so this run cannot be resumed\n"
-        "bilmo: interrupted; no incomplete output was left behind\n"
+        "bilmo: interrupted; no incomplete files are left\n"
     )
     assert list(out.iterdir()) == []
     killed.communicate(timeout=60)
@@ -625,9 +625,9 @@ def test_of_two_converts_to_one_target_exactly_one_wins(start, model, out):
     )
 
 
-def test_threads_that_wait_soon_sleep_unless_the_user_wants_otherwise(run, monkeypatch):
+def test_waiting_threads_soon_sleep_unless_the_user_has_set_a_policy(run, monkeypatch):
     for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
-        monkeypatch.setenv(name, "")  # so that both are put back afterwards
+        monkeypatch.setenv(name, "")  # so that monkeypatch restores both
         monkeypatch.delenv(name)
     run("--version")
     assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE" and os.environ["GOMP_SPINCOUNT"] == "2000"

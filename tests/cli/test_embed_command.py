@@ -1,4 +1,4 @@
-"""`bilmo embed` as a user types it: every input, every output, what is shown on a screen and through a pipe."""
+"""`bilmo embed` as a user types it: every input and output, on a terminal and through a pipe."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def close(a: np.ndarray, b: np.ndarray) -> bool:
 # Text on the command line
 
 
-def test_text_that_is_typed_comes_back_as_json_through_a_pipe(bank, elmo):
+def test_text_on_the_command_line_gives_json_in_a_pipe(bank, elmo):
     result = bank("He sat on the bank.", "他坐在河边。")
     assert (result.code, result.err) == (0, "")
     rows = [json.loads(line) for line in result.out.splitlines()]
@@ -66,7 +66,7 @@ def test_text_that_is_typed_comes_back_as_json_through_a_pipe(bank, elmo):
         assert close(row["vectors"], expected.vectors)
 
 
-def test_on_a_terminal_it_is_a_table(bank, elmo, monkeypatch):
+def test_on_a_terminal_vectors_are_shown_as_a_table(bank, elmo, monkeypatch):
     monkeypatch.setattr("bilmo.cli.embed._is_terminal", lambda: True)
     for more, rows in {(): 3, ("--mix", "all"): 9, ("--pool", "max"): 1}.items():
         result = bank("Hello, world", *more)
@@ -76,7 +76,7 @@ def test_on_a_terminal_it_is_a_table(bank, elmo, monkeypatch):
         assert f"{elmo.embed('Hello, world').vectors[0, 0]:.4f}" in lines[0] or more
 
 
-def test_anything_goes_through_a_pipe(bank, elmo):
+def test_odd_characters_and_blank_lines_pass_through_a_pipe(bank, elmo):
     result = bank("-", "--pool", "mean", "--dtype", "float16", "--split", "spaces", stdin=b"a\0b c\n\nd")
     rows = [json.loads(line) for line in result.out.splitlines()]
     assert [row["tokens"] for row in rows] == [["a\0b", "c"], [], ["d"]]
@@ -84,7 +84,7 @@ def test_anything_goes_through_a_pipe(bank, elmo):
     assert all(np.array_equal(np.array(row["vector"], np.float16), e) for row, e in zip(rows, expected, strict=True))
 
 
-def test_a_word_alone_is_asked_about(bank):
+def test_a_single_word_could_be_a_file_so_the_error_says_how_to_embed_it(bank):
     result = bank("bank")
     assert (result.code, result.out) == (1, "")
     assert result.err == "bilmo: bank: there is no such file. To embed the word itself, put a space after it: 'bank '\n"
@@ -94,7 +94,7 @@ def test_a_word_alone_is_asked_about(bank):
 # Files in, files out
 
 
-def test_raw_text_keeps_its_lines_and_tokens_stand_beside_the_vectors(bank, here, elmo):
+def test_raw_text_keeps_its_lines_and_tokens_are_written_with_the_vectors(bank, here, elmo):
     result = bank("raw.txt", "-o", "v.h5")
     assert (result.code, result.out, result.err) == (0, "v.h5: 3 sentences, 16 tokens, split: en\n", "")
     with h5py.File("v.h5") as file:
@@ -131,7 +131,7 @@ def test_every_format_has_the_mean_of_all_layers_and_the_tokens(bank, here, elmo
     assert close(vectors, expected)
 
 
-def test_one_vector_a_sentence(bank, here, elmo):
+def test_one_vector_per_sentence(bank, here, elmo):
     assert bank("raw.txt", "-o", "v.npy", "--pool", "max", "--mix", "0,1", "--dtype", "float16").code == 0
     found = np.load("v.npy")
     assert found.dtype == np.float16
@@ -144,7 +144,7 @@ def test_one_vector_a_sentence(bank, here, elmo):
 def test_several_inputs_of_every_kind_at_once(bank, here, elmo):
     (here / "folder").mkdir()
     (here / "folder" / "a.gz").write_bytes(gzip.compress(b"one two"))
-    for _ in range(2):  # the second time the output lies in the folder
+    for _ in range(2):  # the second time, the output is already in the folder
         result = bank("folder", "three four", "-", "-o", "folder/v.npz", "--split", "spaces", stdin=b"five\n")
         assert result.out == "folder/v.npz: 3 sentences, 5 tokens, split: spaces\n"
         with np.load("folder/v.npz") as file:
@@ -153,7 +153,9 @@ def test_several_inputs_of_every_kind_at_once(bank, here, elmo):
 
 def test_a_field_of_json_lines(bank, here, elmo):
     (here / "x.jsonl").write_text('{"text": "It wasn\'t far.", "id": 1}\n{"text": ["It", "\\ud800\\u0000 x"]}\n')
-    assert bank("x.jsonl", "-o", "v.jsonl").err.startswith("bilmo: x.jsonl: these are JSON lines; name the field")
+    assert bank("x.jsonl", "-o", "v.jsonl").err.startswith(
+        "bilmo: x.jsonl: this is a file of JSON lines; name the field"
+    )
     assert bank("x.jsonl", "-o", "v.jsonl", "--field", "text").code == 0
     rows = [json.loads(line) for line in Path("v.jsonl").read_bytes().splitlines()]
     assert [row["tokens"] for row in rows] == [["It", "was", "n't", "far", "."], ["It", "\ud800\0 x"]]
@@ -182,7 +184,7 @@ def test_threads_and_batches_change_no_vector(bank, here, elmo):
     assert close(np.load("v.npy"), np.concatenate([found.vectors for found in elmo.embed(TEXT.split("\n")[:3])]))
 
 
-def test_the_size_of_a_large_file_is_told_beforehand(bank, here, monkeypatch):
+def test_the_size_of_a_large_file_is_announced(bank, here, monkeypatch):
     monkeypatch.setattr("bilmo.cli.show.embedding.LARGE", 100)
     assert bank("raw.txt", "-o", "v.npy").err == "note: the size of v.npy will be about 0.0 MB\n"
 
@@ -195,7 +197,7 @@ def test_the_size_of_a_large_file_is_told_beforehand(bank, here, monkeypatch):
         (("--mix", "0,7"), "layers are numbered"),
     ],
 )
-def test_what_cannot_be_is_named(bank, here, arguments, says):
+def test_impossible_options_are_reported(bank, here, arguments, says):
     result = bank("raw.txt", "-o", "v.jsonl", *arguments)
     assert (result.code, result.out) == (1, "")
     assert says in result.err
@@ -211,7 +213,7 @@ def test_values_out_of_range_are_explained(bank, arguments):
     assert arguments[0] in result.err
 
 
-def test_eight_bits_and_words_known_beforehand(bank, here, elmo, model):
+def test_int8_and_precomputed_words(bank, here, elmo, model):
     expected = np.concatenate([found.vectors for found in elmo.embed(TEXT.split("\n")[:3])])
     assert bank("raw.txt", "-o", "v.npy", "--precision", "int8").code == 0
     found = np.load("v.npy")

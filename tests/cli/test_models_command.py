@@ -1,4 +1,4 @@
-"""Models that come with bilmo, by name; and models of half the size."""
+"""Installed models by name, and models in float16."""
 
 from __future__ import annotations
 
@@ -56,21 +56,21 @@ def test_a_model_is_loaded_by_its_name(box, tmp_path):
     np.testing.assert_allclose(a, b, atol=1e-6)
 
 
-def test_a_folder_of_the_same_name_comes_first(box, tmp_path, monkeypatch):
+def test_a_folder_of_the_same_name_takes_precedence(box, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "xx").mkdir()
     with pytest.raises(NotAModel, match="xx: is not a model; it holds nothing"):
         bilmo.load("xx")
 
 
-def test_a_name_that_is_not_installed_is_told_with_those_that_are(box):
+def test_an_unknown_model_name_is_reported_with_the_installed_ones(box):
     with pytest.raises(NotAModel, match="yy: there is no such file or folder; installed models: xx"):
         bilmo.load("yy")
     with pytest.raises(NotAModel):
         bilmo.load("../box/xx/../nothing")
 
 
-def test_float16_needs_half_the_room_and_gives_nearly_the_same_vectors(box, tmp_path):
+def test_float16_halves_the_size_and_gives_nearly_the_same_vectors(box, tmp_path):
     assert program(tmp_path, "convert", "xx", "whole").code == 0
     assert program(tmp_path, "convert", "xx", "half", "--dtype", "float16").code == 0
     assert {value.dtype.itemsize for value in weights(tmp_path / "whole").values()} == {4}
@@ -79,7 +79,7 @@ def test_float16_needs_half_the_room_and_gives_nearly_the_same_vectors(box, tmp_
     assert 0 < np.abs(vectors[0] - vectors[1]).max() < 5e-3 * np.abs(vectors[0]).max()
 
 
-def test_weights_too_large_for_float16_are_refused_and_nothing_is_left(bundle, tmp_path):
+def test_weights_too_large_for_float16_are_refused_and_nothing_is_written(bundle, tmp_path):
     name = next(iter(bundle.weights))
     large = replace(bundle, weights=bundle.weights | {name: torch.full_like(bundle.weights[name], 1e6)})
     folder.write(large, tmp_path / "large")
@@ -88,7 +88,7 @@ def test_weights_too_large_for_float16_are_refused_and_nothing_is_left(bundle, t
     assert not (tmp_path / "half").exists()
 
 
-def test_the_old_layout_holds_no_float16(box, tmp_path):
+def test_the_old_layout_cannot_hold_float16(box, tmp_path):
     done = program(tmp_path, "convert", "xx", "old", "--to", "allennlp", "--dtype", "float16")
     assert done.code == 1 and "works only with bilmo's own folder" in done.err
     assert not (tmp_path / "old").exists()

@@ -1,4 +1,4 @@
-"""`bilmo train`, `finetune` and `evaluate` as a user meets them."""
+"""`bilmo train`, `finetune` and `evaluate` as a user runs them."""
 
 import gzip
 import math
@@ -21,7 +21,7 @@ def one_thread():
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A folder with a text and a model of it, and what the command said."""
+    """A folder with a text and a model trained on it, and what the command printed."""
     folder = tmp_path_factory.mktemp("trained")
     write_text(folder)
     with threads(1):
@@ -30,12 +30,12 @@ def trained(tmp_path_factory):
     return folder, done
 
 
-def test_train_tells_the_facts_first_and_results_on_standard_output(trained):
+def test_train_shows_the_facts_first_and_results_on_standard_output(trained):
     _, done = trained
     names = [line.split("  ")[0] for line in done.out.splitlines()]
-    told = "split, text, held out, vocabulary, unknown words, parameters, memory, time left, run"
-    assert names[:9] == told.split(", ")
-    assert done.out.splitlines()[-1].startswith("model: all is trained; 26 steps in ")
+    shown = "split, text, held out, vocabulary, unknown words, parameters, memory, time left, run"
+    assert names[:9] == shown.split(", ")
+    assert done.out.splitlines()[-1].startswith("model: training is complete; 26 steps in ")
     assert done.err.startswith("reading the text\n") and done.err.count("held-out perplexity") == 3
 
 
@@ -56,18 +56,18 @@ def test_evaluate_agrees_with_the_scores_of_every_word(trained):
     sentences = [line.split() for line in (folder / "text.txt").read_text(encoding="utf-8").splitlines()]
     scores = bilmo.load(folder / "model").log_probs(sentences)
     means = np.concatenate(scores, axis=1).astype(np.float64).mean(axis=1)
-    told = dict(line.rsplit(None, 1) for line in done.out.splitlines() if line.startswith("perplexity"))
-    assert float(told["perplexity forward"]) == pytest.approx(math.exp(-means[0]), abs=0.006)
-    assert float(told["perplexity backward"]) == pytest.approx(math.exp(-means[1]), abs=0.006)
-    assert float(told["perplexity mean"]) == pytest.approx(math.exp(-means.mean()), abs=0.006)
+    shown = dict(line.rsplit(None, 1) for line in done.out.splitlines() if line.startswith("perplexity"))
+    assert float(shown["perplexity forward"]) == pytest.approx(math.exp(-means[0]), abs=0.006)
+    assert float(shown["perplexity backward"]) == pytest.approx(math.exp(-means[1]), abs=0.006)
+    assert float(shown["perplexity mean"]) == pytest.approx(math.exp(-means.mean()), abs=0.006)
     assert f"{sum(map(len, sentences)):,} words in {len(sentences)} sentences" in done.out
     with_strange = [*sentences, ["the", "platypus", "."]]
     (folder / "strange.txt").write_text("\n".join(map(" ".join, with_strange)), encoding="utf-8")
     done = program(folder, "evaluate", "model", "strange.txt", "--lang", "spaces")
     last = bilmo.load(folder / "model").log_probs(with_strange[-1:])[0].astype(np.float64)
     known = np.concatenate([*scores, np.stack([np.delete(last[0], 1), np.delete(last[1], 2)])], axis=1)
-    told = dict(line.rsplit(None, 1) for line in done.out.splitlines() if line.startswith("of known"))
-    assert float(told["of known words"]) == pytest.approx(math.exp(-known.mean()), abs=0.006)
+    shown = dict(line.rsplit(None, 1) for line in done.out.splitlines() if line.startswith("of known"))
+    assert float(shown["of known words"]) == pytest.approx(math.exp(-known.mean()), abs=0.006)
 
 
 def test_evaluate_counts_unknown_words(trained):
@@ -80,13 +80,13 @@ def test_evaluate_counts_unknown_words(trained):
 
 
 @pytest.mark.parametrize("start", ["zero", "carry"])
-def test_evaluate_starts_as_it_is_told(trained, start):
+def test_evaluate_uses_the_start_that_is_asked_for(trained, start):
     folder, _ = trained
     settled, other = (program(folder, "evaluate", "model", "text.txt", "--start", s) for s in ("settled", start))
     assert other.code == 0 and other.out != settled.out
 
 
-def test_text_may_come_through_a_pipe(trained, tmp_path):
+def test_text_can_come_through_a_pipe(trained, tmp_path):
     folder, done = trained
     write_text(tmp_path)
     (tmp_path / "recipe.toml").write_text((tmp_path / "recipe.toml").read_text("utf-8").replace('"spaces"', '"auto"'))
@@ -116,7 +116,7 @@ def test_a_folder_of_files_packed_or_not_is_one_text(trained, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["train", "finetune", "evaluate"])
-def test_bytes_that_are_not_utf8_are_told_with_file_and_line(trained, tmp_path, command):
+def test_bytes_that_are_not_utf8_are_reported_with_file_and_line(trained, tmp_path, command):
     folder, _ = trained
     write_text(tmp_path)
     (tmp_path / "bad.txt").write_bytes(b"good line .\n" * 2 + b"a caf\xe9\n")
@@ -128,7 +128,7 @@ def test_bytes_that_are_not_utf8_are_told_with_file_and_line(trained, tmp_path, 
     assert not (tmp_path / "new").exists()
 
 
-def test_finetune_tells_the_perplexity_before_and_after(trained, tmp_path):
+def test_finetune_reports_the_perplexity_before_and_after(trained, tmp_path):
     folder, _ = trained
     write_text(tmp_path, words=("the", "cat", "gnu", "gnu"))
     model = str(folder / "model")
@@ -156,7 +156,7 @@ def test_finetune_tells_the_perplexity_before_and_after(trained, tmp_path):
         (("train", "text.txt", "-o", "new", "--lang", "klingon"), "split is 'klingon'"),
         (
             ("train", "text.txt", "-o", "new", "--recipe", "recipe.toml", "--min-count", "100000"),
-            "no word of the text occurs so often",
+            "no word of the text occurs that often",
         ),
         (
             ("train", "text.txt", "-o", "new", "--recipe", "recipe.toml", "--width", "1000000", "--cells", "1000000"),
@@ -170,7 +170,7 @@ def test_finetune_tells_the_perplexity_before_and_after(trained, tmp_path):
         (("train", "blank.txt", "-o", "new", "--words", "vectors:no.txt"), "no.txt: there is no such file"),
     ],
 )
-def test_a_mistake_is_told_and_nothing_is_made(trained, tmp_path, arguments, says):
+def test_a_mistake_is_reported_and_nothing_is_written(trained, tmp_path, arguments, says):
     folder, _ = trained
     write_text(tmp_path)
     (tmp_path / "blank.txt").write_text("\n\n", encoding="utf-8")
@@ -179,7 +179,7 @@ def test_a_mistake_is_told_and_nothing_is_made(trained, tmp_path, arguments, say
     assert not (tmp_path / "new").exists()
 
 
-def test_a_folder_that_only_begins_to_be_a_run_can_be_used_with_corrected_settings(tmp_path):
+def test_a_run_that_failed_at_the_start_can_be_repeated_with_corrected_settings(tmp_path):
     write_text(tmp_path)
     assert program(tmp_path, *TRAIN, "--words", "vectors:nowhere.txt").code == 1
     assert program(tmp_path, *TRAIN, "--epochs", "0.1").code == 0

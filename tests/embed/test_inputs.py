@@ -55,7 +55,7 @@ def items(*arguments: str, **more) -> list:
         ("deep", False),
     ],
 )
-def test_text_is_told_from_names_of_files(here, argument, text):
+def test_text_is_distinguished_from_file_names(here, argument, text):
     assert is_text(argument) is text
 
 
@@ -79,14 +79,14 @@ def test_a_missing_file_is_named_with_the_cure(here):
             items(name)
 
 
-def test_the_output_of_the_run_before_is_no_input(here):
+def test_the_output_of_an_earlier_run_is_not_an_input(here):
     (here / "deep" / "v.h5").write_bytes(b"\xff")
     assert items("deep", besides=Path("deep/v.h5")) == ["b1", "b2", "c1"]
     with pytest.raises(TextError):
         items("deep")
 
 
-def test_a_pipe_is_read_once_and_whole_though_its_first_lines_were_looked_at(here, monkeypatch):
+def test_a_pipe_is_read_once_and_completely_after_its_first_lines_were_sampled(here, monkeypatch):
     monkeypatch.setattr("bilmo.embed.inputs.SAMPLE", 2)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"p1\np2\np3\n")))
     given = Inputs(("a.txt", "-"))
@@ -99,7 +99,7 @@ def test_a_pipe_is_read_once_and_whole_though_its_first_lines_were_looked_at(her
     assert list(files.items()) == list(files.items()) == ["a1", "", " a2 "]
 
 
-def test_a_survey_counts_and_tells_texts_apart(here):
+def test_a_survey_counts_and_distinguishes_texts(here):
     first = Inputs(("a.txt", "deep")).survey
     assert (first.lines, first.characters) == (6, 2 + 0 + 4 + 6)
     assert Inputs(("a.txt", "deep")).survey == first
@@ -127,8 +127,8 @@ def test_a_field_of_json_lines_is_a_text_or_its_tokens(here):
     [
         ("{\n", r"x, line 2: is not JSON"),
         ({"u": 1, "v": 2}, r"x, line 2: has no field 't'; its fields are u, v"),
-        ([1], r"x, line 2: has no field 't'; it is no object"),
-        ({"t": 5}, r"x, line 2: the field 't' holds neither a text nor a list of tokens: 5"),
+        ([1], r"x, line 2: has no field 't'; it is not an object"),
+        ({"t": 5}, r"x, line 2: the field 't' is neither a text nor a list of tokens: 5"),
         ({"t": ["a", 5]}, r"neither a text nor a list of tokens"),
         ({"t": None}, r"neither a text nor a list of tokens: None"),
         ("[" * 100_000 + "\n", r"x, line 2: is not JSON"),
@@ -141,7 +141,7 @@ def test_what_is_wrong_in_json_lines_is_named_with_its_line(here, record, says):
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.ndjson", "x.jsonl.gz"])
-def test_json_lines_without_a_field_are_not_taken_for_text(here, name):
+def test_json_lines_without_a_field_are_not_read_as_text(here, name):
     (here / name).write_bytes(gzip.compress(b"{}\n"))
-    with pytest.raises(TextError, match="these are JSON lines; name the field to embed with --field NAME"):
+    with pytest.raises(TextError, match="this is a file of JSON lines; name the field to embed with --field NAME"):
         items(name)

@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import h5py
 import numpy as np
@@ -24,7 +25,7 @@ from bilmo.embed import job
 from bilmo.embed.embedder import settled
 from bilmo.embed.inputs import Inputs
 from bilmo.embed.job import EmbedSettings, Finished, Started, Step
-from bilmo.embed.output.parts import folder_of
+from bilmo.embed.output.parts import Parts, folder_of
 from bilmo.errors import ConfigError, OutputError
 from bilmo.formats import open as layouts
 
@@ -77,7 +78,7 @@ class Forks:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen([sys.executable, "-c", FORKS], **pipes)
 
     def start(self, *arguments: object, **sizes: int) -> int:
@@ -296,7 +297,7 @@ def test_a_disk_that_is_too_small_is_refused_before_anything_is_computed(model, 
 
 def test_a_full_disk_keeps_finished_parts(model, text, out, monkeypatch):
     monkeypatch.setattr(job, "PART_TOKENS", 60)
-    usual = job.Parts.new
+    usual = Parts.new
 
     def full(self, lengths):
         if len(self.files) == 3:
@@ -304,7 +305,7 @@ def test_a_full_disk_keeps_finished_parts(model, text, out, monkeypatch):
         return usual(self, lengths)
 
     with monkeypatch.context() as patch, pytest.raises(OutputError, match="No space left"):
-        patch.setattr(job.Parts, "new", full)
+        patch.setattr(Parts, "new", full)
         events(model, text, out)
     assert len(parts(out)) == 3
     assert events(model, text, out)[0].done_parts == 3

@@ -10,7 +10,7 @@ import bilmo
 import bilmo.embed.word_cache
 from bilmo.embed.embedder import Embedder
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
-from bilmo.net.kernels.threads import side_by_side, single_threaded_caller
+from bilmo.net.kernels.threads import caller_threads, side_by_side
 from bilmo.store.bundle import Bundle
 
 HAS_INT8 = "fbgemm" in torch.backends.quantized.supported_engines
@@ -98,12 +98,12 @@ def test_threads_are_spared_for_tasks_and_given_back():
     before = torch.get_num_threads()
     torch.set_num_threads(4)
     try:
-        with single_threaded_caller():
+        with caller_threads(1):
             assert torch.get_num_threads() == 1
             assert side_by_side([torch.get_num_threads, torch.get_num_threads]) == [2, 2]
             assert torch.get_num_threads() == 1
         assert torch.get_num_threads() == 4
-        with pytest.raises(ZeroDivisionError), single_threaded_caller():
+        with pytest.raises(ZeroDivisionError), caller_threads(1):
             side_by_side([lambda: 1, lambda: 1 // 0])
         assert torch.get_num_threads() == 4
     finally:

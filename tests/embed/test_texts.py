@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import bilmo
 from bilmo.embed.embedder import Embedder
-from bilmo.embed.texts import gathered, splitting, weight
+from bilmo.embed.texts import Embedded, gathered, splitter_for, token_count
 from bilmo.errors import ConfigError, TextError
 from bilmo.formats import open as layouts
 from bilmo.ids.vocab import MARKS, Vocab
@@ -82,7 +82,7 @@ def test_tokens_of_a_text_never_depend_on_the_texts_beside_it(elmo):
 )
 def test_a_vocabulary_tells_whether_the_model_knows_clitics(words, tokens):
     vocab = None if words is None else Vocab((*MARKS, *words))
-    assert splitting("auto", vocab)("don't") == [tokens]
+    assert splitter_for("auto", vocab)("don't") == [tokens]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_stream_equals_the_list(elmo, texts, budget, pool):
         expected = elmo.embed(sentences, pool=pool)
         assert len(found) == len(expected)
         for a, b in zip(found, expected, strict=True):
-            if isinstance(a, tuple):
+            if isinstance(a, Embedded):
                 assert a.tokens == b.tokens
                 a, b = a.vectors, b.vectors
             assert close(a, b)
@@ -228,8 +228,8 @@ def test_the_batch_size_changes_no_vector_and_must_be_one_at_least(elmo):
 
 
 def test_long_words_weigh_more_so_that_few_are_held():
-    assert weight([["a", "b"], []]) == 6
-    assert weight([["x" * 1_000_000]]) > 10_000
+    assert token_count([["a", "b"], []]) == 6
+    assert token_count([["x" * 1_000_000]]) > 10_000
     rows = [(k, [["x" * 1_000_000]]) for k in range(3)]
     assert [items for items, _ in gathered(rows, 16_000)] == [[0], [1], [2]]
 

@@ -16,7 +16,7 @@ import bilmo
 import bilmo.embed.word_cache
 from bilmo.embed.embedder import Embedder
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
-from bilmo.net.kernels.threads import side_by_side, single_threaded_caller
+from bilmo.net.kernels.threads import caller_threads, side_by_side
 from bilmo.store.bundle import Bundle
 from small_runs import threads
 
@@ -105,14 +105,14 @@ def test_a_second_caller_has_the_threads_that_the_user_set_not_those_of_the_firs
 
     def second():
         entered.wait(10)
-        with single_threaded_caller():
+        with caller_threads(1):
             found = side_by_side([torch.get_num_threads, torch.get_num_threads])
         left.set()
         return found, torch.get_num_threads()
 
     with threads(4), ThreadPoolExecutor(1) as pool:
         answer = pool.submit(second)
-        with single_threaded_caller():
+        with caller_threads(1):
             entered.set()
             assert left.wait(10)
         assert answer.result() == ([2, 2], 4)

@@ -81,7 +81,7 @@ def test_a_file_of_another_model_is_refused(model, words, tmp_path, run):
     out = tmp_path / "words.safetensors"
     assert run("cache", model, words, "-o", out).code == 0
     other = write_model(tmp_path / "other", seed=2)
-    with pytest.raises(WeightsError, match=r"belong to another model\. Make them anew with `bilmo cache`"):
+    with pytest.raises(WeightsError, match=r"belong to another model\. Make them again with `bilmo cache`"):
         bilmo.load(other, cache=out)
 
 
@@ -105,7 +105,7 @@ def test_what_is_no_such_file_is_refused(model, tmp_path, content):
 
 
 def test_a_file_that_is_not_there_is_refused(model, tmp_path):
-    with pytest.raises(WeightsError, match="there is no such file of word vectors"):
+    with pytest.raises(WeightsError, match="this file of word vectors does not exist"):
         bilmo.load(model, cache=tmp_path / "none")
 
 
@@ -128,7 +128,7 @@ def test_no_words_are_an_error_and_nothing_is_written(model, tmp_path, run):
 
 
 def test_an_unknown_precision_is_refused(model):
-    with pytest.raises(bilmo.BilmoError, match="precision is 'int4'; known are float32, int8"):
+    with pytest.raises(bilmo.BilmoError, match="precision is 'int4'; accepted: float32, int8"):
         bilmo.load(model, precision="int4")
 
 
@@ -137,7 +137,7 @@ def test_a_pickled_model_gives_the_same_vectors_and_knows_the_same_words(model, 
     plain = bilmo.load(model, precision=precision, split="west", batch_tokens=64)
     words = ["the", "cat"]
     odd = np.ones((2, 8), dtype=np.float32)  # no encoder would give these, so they show where they come from
-    elmo = bilmo.Embedder(plain.bundle, precision=precision, known=(words, odd))
+    elmo = bilmo.Embedder(plain.bundle, precision=precision, word_vectors=(words, odd))
     for one in (plain, elmo):
         again = pickle.loads(pickle.dumps(one))
         for a, b in zip(one.layers(TEXT), again.layers(TEXT), strict=True):

@@ -1,4 +1,4 @@
-"""Models in a zip: as good as folders, and nothing that a zip can do to harm is done."""
+"""Models in a zip: equal to folders, and harmful zips are refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from old_models import SENTENCES, cuts, flips, little_memory, write_checkpoint, 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(tmp_path, monkeypatch):
-    """Whatever a test unpacks is gone at its end."""
+    """Everything that a test unpacks is removed at its end."""
     place = tmp_path / "temporary"
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))
@@ -54,7 +54,7 @@ def test_a_zip_is_the_folder_it_was_made_of(tmp_path, layout, inside):
     assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(folder, archive, strict=True))
 
 
-def test_a_zip_needs_no_ending_and_what_a_mac_adds_is_no_model(tmp_path):
+def test_a_zip_needs_no_ending_and_files_that_macos_adds_are_ignored(tmp_path):
     write_hdf5(tmp_path / "model")
     path = zipped(tmp_path / "model", tmp_path / "136", "elmo")
     with zipfile.ZipFile(path, "a") as archive:
@@ -191,7 +191,7 @@ def test_cuts_and_flips_are_read_or_refused(tmp_path, kind):
             assert str(path) in str(error)
 
 
-def test_a_file_that_is_a_folder_too_is_damage(tmp_path):
+def test_a_zip_with_a_file_that_is_also_a_folder_is_damaged(tmp_path):
     path = tmp_path / "model.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a", b"")

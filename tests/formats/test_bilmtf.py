@@ -70,14 +70,14 @@ def bits(bundle: Bundle) -> dict[str, bytes]:
 
 
 def same_model(a: Bundle, b: Bundle) -> None:
-    """Equal to the bit, in all that a network is made of."""
+    """The same network, equal to the bit."""
     assert a.config == b.config
     assert {name: value.shape for name, value in a.weights.items()} == {n: v.shape for n, v in b.weights.items()}
     assert bits(a) == bits(b)
 
 
 def assert_arithmetic(path: Path, old: old_models.Old) -> None:
-    """Every layer of every sentence is what the rules of the old system give."""
+    """Every layer of every sentence equals that of the old system's arithmetic."""
     found = bilmo.load(path, start="zero").layers(SENTENCES)
     for sentence, layers in zip(SENTENCES, found, strict=True):
         expected, _ = old_models.bilmtf_layers(old, sentence)
@@ -122,7 +122,7 @@ def test_a_checkpoint_is_the_same_model_as_the_dump_of_its_arrays(tmp_path, vari
 
 
 @pytest.mark.parametrize("ending", ["", ".index"], ids=["by the names its files have in common", "by its index"])
-def test_a_checkpoint_can_be_named_itself(tmp_path, ending):
+def test_a_checkpoint_can_be_given_by_its_prefix_or_index_file(tmp_path, ending):
     write_checkpoint(tmp_path, step=1250)
     write_checkpoint(tmp_path, seed=1, step=2500)
     older = layouts.read(tmp_path / f"model.ckpt-1250{ending}")
@@ -157,13 +157,13 @@ def test_other_numbers_of_characters_are_refused(tmp_path, rows):
 
 
 @pytest.mark.parametrize("dtype", ["<f8", ">f8", ">f4"])
-def test_wider_and_turned_numbers_hold_the_same_model(tmp_path, dtype):
+def test_float64_and_transposed_arrays_hold_the_same_model(tmp_path, dtype):
     old = write_hdf5(tmp_path / "plain", seed=6)
     write_hdf5(tmp_path / "other", old, dtype=dtype)
     same_model(layouts.read(tmp_path / "other"), layouts.read(tmp_path / "plain"))
 
 
-def test_half_numbers_are_read_as_they_are(tmp_path):
+def test_float16_values_are_read_exactly(tmp_path):
     old = write_hdf5(tmp_path, seed=7, dtype="<f2")
     halved = {name: array.astype(np.float16).astype(np.float32) for name, array in old.arrays.items()}
     assert_arithmetic(tmp_path, replace(old, arrays=halved))
@@ -192,7 +192,7 @@ def test_one_direction_of_a_model_that_says_both_is_refused(tmp_path):
         layouts.read(tmp_path)
 
 
-def test_words_wider_than_the_cells_never_gave_vectors(tmp_path):
+def test_a_projection_wider_than_the_cells_is_refused(tmp_path):
     write_hdf5(tmp_path, projection=False)
     options = json.loads((tmp_path / "options.json").read_text())
     options["lstm"]["projection_dim"] = 9
@@ -204,13 +204,13 @@ def test_words_wider_than_the_cells_never_gave_vectors(tmp_path):
 # Options
 
 
-def test_unknown_keys_are_let_pass(tmp_path):
+def test_unknown_keys_are_ignored(tmp_path):
     old = write_hdf5(tmp_path, more_options={"reverse": True, "projection_after_highway": 3, "n_epochs": "x"})
     assert_arithmetic(tmp_path, old)
 
 
 @pytest.mark.parametrize("value", ["missing", None, False])
-def test_skip_connections_that_are_not_asked_for_are_off(tmp_path, value):
+def test_skip_connections_are_off_by_default(tmp_path, value):
     old = write_hdf5(tmp_path)
     del old.options["lstm"]["use_skip_connections"]
     if value != "missing":
@@ -277,7 +277,7 @@ def test_published_names(tmp_path, named):
     assert_arithmetic(tmp_path / f"{name}_weights.hdf5" if named else tmp_path, old)
 
 
-def test_of_two_published_models_in_a_folder_each_finds_its_own_options(tmp_path):
+def test_two_published_models_in_one_folder_each_use_their_own_options(tmp_path):
     made = {}
     for k, name in enumerate(("elmo_2x4096", "elmo_2x4096_5.5B", "elmo_2x1024")):
         sizes = {"layers": k + 1, "skip": k % 2 == 0}
@@ -297,7 +297,7 @@ def test_options_that_could_belong_to_either_are_refused(tmp_path):
 # Files
 
 
-def test_of_two_weights_files_the_one_that_is_named_is_read(tmp_path):
+def test_with_two_weights_files_the_one_that_is_named_is_read(tmp_path):
     first = write_hdf5(tmp_path, seed=1, weights_name="first.hdf5")
     second = write_hdf5(tmp_path, seed=2, weights_name="second.h5")
     with pytest.raises(NotAModel, match=r"first\.hdf5, second\.h5 each hold the weights of a model\. Give the path"):
@@ -312,7 +312,7 @@ def test_a_weights_file_needs_no_ending(tmp_path):
     assert_arithmetic(tmp_path / "elmo_weights", old)
 
 
-def test_a_weights_file_may_be_named_from_its_own_folder(tmp_path, monkeypatch):
+def test_a_weights_file_can_be_named_from_its_own_folder(tmp_path, monkeypatch):
     old = write_hdf5(tmp_path)
     monkeypatch.chdir(tmp_path)
     for path in (Path("weights.hdf5"), Path(), Path("./options.json"), Path(f"../{tmp_path.name}/weights.hdf5")):
@@ -352,14 +352,14 @@ def test_two_files_with_one_tensor_are_refused(tmp_path):
         layouts.read(tmp_path)
 
 
-def test_cached_word_vectors_are_not_needed_beside_characters(tmp_path):
+def test_precomputed_word_vectors_are_not_needed_with_a_character_cnn(tmp_path):
     old = write_hdf5(tmp_path, softmax=True)
     old_models.write_arrays(tmp_path / "cached.hdf5", {"embedding": np.ones((len(WORDS), 4), np.float32)})
     assert "cached.hdf5: not needed; the character CNN computes the same vectors" in layouts.read(tmp_path).notes
     assert_arithmetic(tmp_path, old)
 
 
-def test_cached_word_vectors_stand_in_for_lost_characters(tmp_path):
+def test_precomputed_word_vectors_replace_missing_character_weights(tmp_path):
     old = old_models.bilmtf(seed=4, words=True)
     cnn = old_models.bilmtf().options["char_cnn"]
     write_hdf5(tmp_path, old, more_options={"char_cnn": cnn})
@@ -367,7 +367,7 @@ def test_cached_word_vectors_stand_in_for_lost_characters(tmp_path):
     assert_arithmetic(tmp_path, old)
 
 
-def test_two_spellings_of_one_tensor_are_refused(tmp_path):
+def test_two_names_of_the_same_tensor_are_refused(tmp_path):
     write_hdf5(tmp_path)
     with h5py.File(tmp_path / "weights.hdf5", "a") as file:
         file["RNN_0/rnn/multi_rnn_cell/cell_0/lstm_cell/bias"] = np.zeros(24, np.float32)
@@ -388,10 +388,10 @@ def test_missing_and_misshapen_tensors_are_named_all_at_once(tmp_path):
     with pytest.raises(WeightsError) as caught:
         layouts.read(tmp_path)
     assert str(caught.value).splitlines()[1:] == [
-        "  CNN/b_cnn_1 is missing; needed is (3,)",
-        "  RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell/W_P_0 is missing; needed is (6, 4)",
-        "  CNN_proj/W_proj has shape (7, 5); needed is (7, 4)",
-        "  RNN_0/RNN/MultiRNNCell/Cell1/LSTMCell/B has shape (24, 1); needed is (24,)",
+        "  CNN/b_cnn_1 is missing; its shape must be (3,)",
+        "  RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell/W_P_0 is missing; its shape must be (6, 4)",
+        "  CNN_proj/W_proj has shape (7, 5); it must be (7, 4)",
+        "  RNN_0/RNN/MultiRNNCell/Cell1/LSTMCell/B has shape (24, 1); it must be (24,)",
     ]
     assert str(tmp_path / "weights.hdf5") in str(caught.value)
 
@@ -401,7 +401,7 @@ def test_every_tensor_is_needed(tmp_path):
     for name in old.arrays:
         arrays = {other: array for other, array in old.arrays.items() if other != name}
         write_hdf5(tmp_path, replace(old, arrays=arrays))
-        with pytest.raises(WeightsError, match=f"{name} is missing; needed is "):
+        with pytest.raises(WeightsError, match=f"{name} is missing; its shape must be "):
             layouts.read(tmp_path)
 
 
@@ -421,7 +421,7 @@ def test_tensors_that_nothing_uses_are_named(tmp_path):
     assert layouts.read(tmp_path).notes == ["not used: CNN_high_1/W_carry, something/else"]
 
 
-def test_what_training_keeps_beside_the_weights_is_named(tmp_path):
+def test_training_state_beside_the_weights_is_noted_as_unused(tmp_path):
     write_checkpoint(tmp_path, layers=1, directions=(0,))
     (note,) = [note for note in layouts.read(tmp_path).notes if note.startswith("not used: ")]
     for name in ("global_step", "train_perplexity", "char_embed/Adagrad", "rnn/lstm_cell/kernel/Adagrad"):
@@ -429,7 +429,7 @@ def test_what_training_keeps_beside_the_weights_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_weights_that_are_no_numbers_are_refused(tmp_path, value):
+def test_weights_that_are_not_numbers_are_refused(tmp_path, value):
     old = old_models.bilmtf()
     old.arrays["CNN_proj/b_proj"][2] = value
     write_hdf5(tmp_path, old)
@@ -482,7 +482,7 @@ def test_the_vocabulary_under_its_other_names(tmp_path, name):
     assert layouts.read(tmp_path).vocab.words == WORDS
 
 
-def test_vocab_txt_comes_before_files_named_almost_so(tmp_path):
+def test_vocab_txt_is_preferred_to_files_with_similar_names(tmp_path):
     write_hdf5(tmp_path, words=True)
     (tmp_path / "vocab-other.txt").write_text("x\n")
     assert layouts.read(tmp_path).vocab.words == WORDS
@@ -503,7 +503,7 @@ def test_a_vocabulary_without_a_mark_is_refused_for_words_and_noted_for_characte
 
 
 @pytest.mark.parametrize("bad", [b"<S>\n\xff\n", gzip.compress(b"<S>\n" * 99)[:-9]], ids=["not UTF-8", "truncated"])
-def test_a_vocabulary_that_cannot_be_read_does_characters_no_harm(tmp_path, bad):
+def test_a_character_model_works_without_a_readable_vocabulary(tmp_path, bad):
     old = write_hdf5(tmp_path)
     (tmp_path / "vocab.txt").write_bytes(bad)
     assert layouts.read(tmp_path).notes[0].startswith("vocabulary not used: ")
@@ -529,7 +529,7 @@ def test_a_vocabulary_of_another_length_is_refused(tmp_path, write, sizes, chang
 def test_a_table_without_a_vocabulary_is_refused(tmp_path):
     write_hdf5(tmp_path, words=True)
     (tmp_path / "vocab.txt").unlink()
-    with pytest.raises(VocabError, match=r"vocab\.txt: is missing; the weights have 10 rows"):
+    with pytest.raises(VocabError, match=r"vocab\.txt: is missing; it must name the 10 rows"):
         layouts.read(tmp_path)
 
 
@@ -577,7 +577,7 @@ def test_log_probabilities_are_those_of_the_old_rules(tmp_path, variant):
         assert np.abs(found - expected_log_probs(old, sentence)).max() < 1e-4
 
 
-def test_a_table_that_served_as_softmax_too_is_read_as_both(tmp_path):
+def test_a_table_shared_with_the_softmax_is_read_as_both(tmp_path):
     old = old_models.bilmtf(words=True, softmax=True)
     arrays = {name: array for name, array in old.arrays.items() if name != "softmax/W"}
     write_checkpoint(tmp_path, replace(old, arrays=arrays))
@@ -650,7 +650,7 @@ CANNOT = {
     "it joins characters and a word table": replace(PLAIN, words=WordsConfig(chars=CHARS, table=TABLE)),
     "its highway layers follow the projection": replace(PLAIN, words=WordsConfig(chars=CHARS, highways=1)),
     "it uses given word vectors": replace(PLAIN, words=WordsConfig(table=replace(TABLE, given=True), project=False)),
-    "it looks words up in lower case": replace(
+    "it changes words to lower case": replace(
         PLAIN, words=WordsConfig(table=replace(TABLE, lower=True), project=False)
     ),
     "its word table is projected": replace(PLAIN, words=WordsConfig(table=TABLE)),
@@ -676,7 +676,7 @@ def test_all_reasons_are_named_at_once(tmp_path):
 
 
 def survives(path: Path) -> bool:
-    """Whether it is read; if not, it is refused as a user can understand, and in no other way."""
+    """Whether it is read; if not, it must be refused with one of our errors."""
     try:
         bundle = layouts.read(path)
     except BilmoError as error:
@@ -722,7 +722,7 @@ def test_a_damaged_checkpoint_beside_its_options_is_refused(tmp_path, part):
     write_checkpoint(tmp_path)
     path = tmp_path / f"model.ckpt-935588.{part}"
     good = path.read_bytes()
-    read = 0  # damage to what training alone needs does no harm
+    read = 0  # damage to what only training needs is not noticed
     for bad in (*cuts(good, 6), *flips(good, 30)):
         path.write_bytes(bad)
         read += survives(tmp_path)
@@ -731,7 +731,7 @@ def test_a_damaged_checkpoint_beside_its_options_is_refused(tmp_path, part):
     assert not survives(tmp_path)
 
 
-def test_a_checkpoint_that_is_not_there(tmp_path):
+def test_a_missing_checkpoint_is_reported(tmp_path):
     for path in (tmp_path / "nowhere" / "model.ckpt-5.index", tmp_path / "model.ckpt-5.index", tmp_path / "model.ckpt"):
         with pytest.raises(NotAModel, match=r"there is no such file"):
             layouts.read(path)
@@ -744,7 +744,7 @@ def test_strange_json_is_refused(tmp_path, deep):
     assert not survives(tmp_path)
 
 
-def test_an_unreadable_file_is_a_mistake_of_the_user(tmp_path):
+def test_an_unreadable_file_is_reported_without_a_traceback(tmp_path):
     write_hdf5(tmp_path)
     (tmp_path / "options.json").chmod(0)
     if os.access(tmp_path / "options.json", os.R_OK):

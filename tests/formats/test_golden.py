@@ -1,3 +1,5 @@
+"""The golden files of the old systems: every layer that bilmo computes equals theirs."""
+
 import json
 
 import h5py
@@ -64,13 +66,13 @@ def test_every_layer_of_elmo_for_many_langs_equals_the_old_vectors(together):
         assert len(expected) == len(sentences)
         for k, layers in enumerate(found):
             for number in range(3):
-                # The top layer magnifies rounding, differently on each processor: of sentence 1 the recorded values
-                # are off by 4.2e-5 from float64 themselves, and the old package's operations miss them by 1.6e-5.
+                # The top layer magnifies rounding errors, differently on each processor. In sentence 1 the recorded
+                # values differ by 4.2e-5 from float64, and the old package's operations by 1.6e-5 from them.
                 bound = 5e-5 if number == 2 else 1e-5
                 assert np.abs(layers[number] - expected[str(k)][number]).max() < bound
 
 
-def test_cached_word_vectors_are_those_that_the_characters_make():
+def test_precomputed_word_vectors_equal_those_of_the_character_cnn():
     folder = golden.FOLDER / "allennlp"
     words = (folder / "vocab_test.txt").read_text(encoding="utf-8").splitlines()
     elmo = bilmo.load(folder, start="zero")

@@ -1,4 +1,4 @@
-"""Weights files that reach outside themselves, claim what they do not hold, or are broken."""
+"""Weights files that refer to other files, claim more than they hold, or are damaged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME = "CNN_proj/b_proj"
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """A model without one of its tensors, which a test then puts in its own way."""
+    """A model without one of its tensors, which a test then adds in its own way."""
     write_hdf5(tmp_path / "model")
     with h5py.File(tmp_path / "model" / "weights.hdf5", "a") as file:
         del file[NAME]
@@ -34,7 +34,9 @@ def refused(model: Path, error: type[BilmoError], says: str) -> None:
 
 
 def test_shapes_are_known_without_a_value_being_read(tmp_path):
-    old_models.write_arrays(tmp_path / "w.h5", {"a/b": np.ones((2, 3)), "c": np.float32(1), "d": np.ones((0, 4))})
+    old_models.write_arrays(
+        tmp_path / "w.h5", {"a/b": np.ones((2, 3)), "c": np.array(1, np.float32), "d": np.ones((0, 4))}
+    )
     with WeightsFile(tmp_path / "w.h5") as file:
         assert file.shapes == {"a/b": (2, 3), "c": (), "d": (0, 4)}
         assert file.top == {"a", "c", "d"}
@@ -129,7 +131,7 @@ def test_values_that_were_never_written_are_damage(model):
     refused(model, DamagedFile, "CNN_proj/b_proj should hold 16 bytes and holds 0")
 
 
-def test_texts_in_place_of_numbers_are_not_even_read(model):
+def test_strings_instead_of_numbers_are_refused_without_reading_them(model):
     with h5py.File(model / "weights.hdf5", "a") as file:
         file.create_dataset(NAME, shape=(4,), dtype=h5py.string_dtype(), data=["x" * 10**6] * 4)
     refused(model, WeightsError, "CNN_proj/b_proj holds object; weights are floating-point numbers")

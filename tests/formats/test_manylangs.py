@@ -1,4 +1,4 @@
-"""ELMoForManyLangs folders against that system's own rules, and against pickles that mean harm."""
+"""ELMoForManyLangs folders against that system's own arithmetic, and malicious pickles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARTS = {"words and characters": {}, "words": {"chars": False}, "characters": {"
 
 
 def assert_arithmetic(path: Path, made: old_models.ManyLangs, sentences: list[list[str]] = SENTENCES) -> None:
-    """Every layer of every sentence is what the rules of the old system give."""
+    """Every layer of every sentence equals that of the old system's arithmetic."""
     found = bilmo.load(path, start="zero").layers(sentences)
     for sentence, layers in zip(sentences, found, strict=True):
         expected = old_models.manylangs_layers(made, sentence)
@@ -66,7 +66,7 @@ def test_other_settings(tmp_path, more):
     assert_arithmetic(tmp_path, write_manylangs(tmp_path, seed=3, more=more))
 
 
-def test_the_marks_of_a_word_stand_in_each_others_place(tmp_path):
+def test_the_begin_and_end_marks_of_words_are_swapped_as_in_the_original(tmp_path):
     write_manylangs(tmp_path)
     chars = layouts.read(tmp_path).chars
     begin, *_, end = chars.ids("cat")
@@ -121,7 +121,7 @@ def test_only_the_last_part_of_the_authors_path_counts(tmp_path, config_path):
     assert bundle.notes == []
 
 
-def test_the_architecture_in_a_folder_of_its_own(tmp_path):
+def test_the_architecture_file_can_be_in_the_folder_configs(tmp_path):
     (tmp_path / "configs").mkdir()
     made = write_manylangs(tmp_path, architecture_name="configs/cnn_small.json", more={"encoder": {"cell_clip": 0.5}})
     assert layouts.read(tmp_path).config.cell.cell_clip == 0.5
@@ -136,14 +136,14 @@ def test_another_architecture_file_is_used_and_named(tmp_path):
 
 
 @pytest.mark.parametrize("parts", PARTS)
-def test_without_an_architecture_file_the_weights_tell_its_sizes(tmp_path, parts):
+def test_without_an_architecture_file_sizes_come_from_the_weights(tmp_path, parts):
     made = write_manylangs(tmp_path, architecture_name=None, **PARTS[parts])
     (note,) = layouts.read(tmp_path).notes
     assert note.startswith("cnn_small.json is not in the folder; sizes come from the weights")
     assert_arithmetic(tmp_path, made)
 
 
-def test_the_order_of_tensors_in_the_pickle_means_nothing(tmp_path):
+def test_the_order_of_tensors_in_the_pickle_does_not_matter(tmp_path):
     made = write_manylangs(tmp_path, architecture_name=None)
     resave(tmp_path / "token_embedder.pkl", dict(reversed(made.embedder.items())))
     resave(tmp_path / "encoder.pkl", dict(reversed(made.encoder.items())))
@@ -213,7 +213,7 @@ def test_an_id_that_no_row_has_is_refused(tmp_path, id):
 
 
 @pytest.mark.parametrize("line", ["word", "word 5", "word\tfive", "word\t", "\t", ""])
-def test_a_line_that_is_no_entry_is_named(tmp_path, line):
+def test_a_line_that_is_not_an_entry_is_reported(tmp_path, line):
     write_manylangs(tmp_path)
     with (tmp_path / "word.dic").open("a") as file:
         file.write(f"{line}\nlast\t7\n")
@@ -243,7 +243,7 @@ def test_tokens_with_spaces_inside_are_kept(tmp_path):
     assert_arithmetic(tmp_path, made, [["New York", "\u3000", "New"]])
 
 
-def test_entries_of_several_characters_are_never_looked_up(tmp_path):
+def test_entries_of_several_characters_are_ignored(tmp_path):
     write_manylangs(tmp_path, char_dic=[*CHAR_DIC, "<num>", "Q"])
     bundle = layouts.read(tmp_path)
     assert bundle.notes == ["char.dic: ignored, because they are not single characters: <num>"]
@@ -251,7 +251,7 @@ def test_entries_of_several_characters_are_never_looked_up(tmp_path):
 
 
 @pytest.mark.parametrize("mark", ["<S>", "</S>", "<UNK>"])
-def test_a_word_that_looks_like_one_of_our_marks_does_not_become_one(tmp_path, mark):
+def test_a_word_spelled_like_one_of_our_marks_does_not_become_one(tmp_path, mark):
     made = write_manylangs(tmp_path, word_dic=[*WORD_DIC, mark], chars=False)
     bundle = layouts.read(tmp_path)
     assert (bundle.vocab.begin, bundle.vocab.end, bundle.vocab.unknown) == (1, 2, 0)
@@ -274,7 +274,7 @@ def test_characters_without_a_mark_are_refused(tmp_path, mark):
 
 
 @pytest.mark.parametrize("name", ["char.dic", "word.dic"])
-def test_a_dictionary_that_is_not_there(tmp_path, name):
+def test_a_missing_dictionary_is_reported(tmp_path, name):
     write_manylangs(tmp_path)
     (tmp_path / name).unlink()
     with pytest.raises(BilmoError, match=rf"{name}: there is no such file"):
@@ -293,9 +293,9 @@ def test_missing_and_misshapen_tensors_are_named_all_at_once(tmp_path):
     with pytest.raises(WeightsError) as caught:
         layouts.read(tmp_path)
     assert str(caught.value).splitlines()[1:] == [
-        "  convolutions.1.bias is missing; needed is (3,)",
-        "  backward_layer_1.state_projection.weight is missing; needed is (4, 6)",
-        "  projection.weight has shape (4, 5); needed is (4, 12)",
+        "  convolutions.1.bias is missing; its shape must be (3,)",
+        "  backward_layer_1.state_projection.weight is missing; its shape must be (4, 6)",
+        "  projection.weight has shape (4, 5); it must be (4, 12)",
     ]
 
 
@@ -320,7 +320,7 @@ def test_a_tensor_of_any_other_shape_is_refused(tmp_path, shape, architecture):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
-def test_numbers_of_other_widths_are_read_as_they_are(tmp_path, dtype):
+def test_values_of_other_widths_are_read_exactly(tmp_path, dtype):
     made = write_manylangs(tmp_path, seed=6)
     for path, tensors in (("token_embedder.pkl", made.embedder), ("encoder.pkl", made.encoder)):
         resave(tmp_path / path, {name: value.to(dtype) for name, value in tensors.items()})
@@ -328,7 +328,7 @@ def test_numbers_of_other_widths_are_read_as_they_are(tmp_path, dtype):
     assert_arithmetic(tmp_path, made)
 
 
-def test_parameters_that_still_want_gradients_are_read(tmp_path):
+def test_parameters_that_require_gradients_are_read(tmp_path):
     made = write_manylangs(tmp_path)
     resave(tmp_path / "encoder.pkl", {name: torch.nn.Parameter(value) for name, value in made.encoder.items()})
     assert_arithmetic(tmp_path, made)
@@ -366,7 +366,7 @@ def test_a_pickle_of_something_else_is_refused(tmp_path, content):
 
 
 class Evil:
-    """What leaves a file backward when it is unpickled."""
+    """An object that writes a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -390,7 +390,7 @@ def test_a_pickle_that_runs_code_is_refused_and_does_not_run(tmp_path, name, kin
     assert not trace.exists()
     if kind == "bare":
         pickle.loads(path.read_bytes())
-        assert trace.exists()  # the trap works: whoever unpickles it is caught
+        assert trace.exists()  # the trap works: plain unpickling runs the code
 
 
 def test_a_small_storage_that_claims_a_giant_tensor_is_refused(tmp_path):
@@ -428,7 +428,7 @@ def test_cuts_and_flips_of_a_pickle_are_read_or_refused(tmp_path, zipped_pickle)
         path.write_bytes(bad)
         with pytest.raises(BilmoError, match=str(tmp_path)):
             layouts.read(tmp_path)
-    with little_memory(asked_for=False):  # a length that is not there may be asked for, never used
+    with little_memory(asked_for=False):  # memory for a false length may be requested, but not used
         for bad in flips(good, 50, seed=13):
             path.write_bytes(bad)
             try:
@@ -450,7 +450,7 @@ def test_cuts_and_flips_of_the_small_files_are_read_or_refused(tmp_path, name):
             assert str(tmp_path) in str(error)
 
 
-def test_a_folder_with_one_of_the_pickles_is_no_model(tmp_path):
+def test_a_folder_with_only_one_of_the_pickles_is_not_a_model(tmp_path):
     write_manylangs(tmp_path)
     (tmp_path / "encoder.pkl").unlink()
     with pytest.raises(BilmoError, match=r"is not a model; it holds char\.dic, cnn_small\.json, config\.json"):

@@ -1,4 +1,4 @@
-"""Which layout a path is: found by looking, and said plainly where it is none."""
+"""The layout of a path is detected; the error for any other path lists the layouts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write_own(folder: Path) -> None:
     layouts.write(layouts.read(folder / "source"), folder / "model", "bilmo")
 
 
-def test_each_layout_is_found_by_looking(tmp_path):
+def test_every_layout_is_detected(tmp_path):
     write_hdf5(tmp_path / "hdf5")
     write_checkpoint(tmp_path / "checkpoint")
     write_manylangs(tmp_path / "manylangs")
@@ -43,7 +43,7 @@ def test_each_layout_is_found_by_looking(tmp_path):
     }
 
 
-def test_a_checkpoint_comes_before_weights_for_it_has_the_softmax(tmp_path):
+def test_a_checkpoint_is_preferred_to_hdf5_because_it_has_the_softmax(tmp_path):
     old = write_checkpoint(tmp_path, seed=1)
     write_hdf5(tmp_path, seed=2)
     old_models.write_vocab(tmp_path, old)
@@ -52,23 +52,23 @@ def test_a_checkpoint_comes_before_weights_for_it_has_the_softmax(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
-def test_a_file_of_our_folder_stands_for_the_folder(tmp_path, name):
+def test_a_file_in_our_folder_means_the_folder(tmp_path, name):
     write_own(tmp_path)
     assert layouts.read(tmp_path / "model" / name).layout == "bilmo folder"
 
 
 @pytest.mark.parametrize("name", ["encoder.pkl", "token_embedder.pkl", "config.json"])
-def test_a_file_of_an_elmo_for_many_langs_folder_stands_for_the_folder(tmp_path, name):
+def test_a_file_in_an_elmo_for_many_langs_folder_means_the_folder(tmp_path, name):
     write_manylangs(tmp_path)
     assert layouts.read(tmp_path / name).layout == "ELMoForManyLangs"
 
 
-def test_a_path_may_be_text(tmp_path):
+def test_a_path_can_be_a_string(tmp_path):
     write_hdf5(tmp_path)
     assert bilmo.load(str(tmp_path)).config == bilmo.load(tmp_path).config
 
 
-def test_what_is_no_model_is_told_what_one_is(tmp_path):
+def test_the_error_for_a_path_that_is_not_a_model_lists_the_layouts(tmp_path):
     (tmp_path / "b.txt").write_text("hello")
     (tmp_path / "a").mkdir()
     (tmp_path / "empty").mkdir()
@@ -88,33 +88,33 @@ def test_what_is_no_model_is_told_what_one_is(tmp_path):
     ["nowhere", "nowhere/at/all", "file/inside", "x" * 300, "x.index", "x.hdf5", "x.zip", "x\0y", "loop"],
     ids=repr,
 )
-def test_what_is_not_there_is_said_so(tmp_path, name):
+def test_a_missing_path_is_reported(tmp_path, name):
     (tmp_path / "file").write_text("")
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(NotAModel, match=r"there is no such file or folder|File name too long"):
         layouts.read(tmp_path / name)
 
 
-def test_what_is_neither_a_file_nor_a_folder(tmp_path):
+def test_a_path_that_is_neither_a_file_nor_a_folder_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(NotAModel, match="is neither a file nor a folder"):
         layouts.read(tmp_path / "pipe")
 
 
-def test_a_pipe_beside_a_model_is_never_opened(tmp_path):
+def test_a_named_pipe_in_a_model_folder_is_never_opened(tmp_path):
     write_hdf5(tmp_path)
     os.mkfifo(tmp_path / "pipe.hdf5")
     assert layouts.read(tmp_path).notes == []
 
 
-def test_files_of_nothing_are_refused_by_name(tmp_path):
+def test_empty_files_are_refused(tmp_path):
     for name in ("config.json", "model.safetensors"):
         (tmp_path / name).write_bytes(b"")
     with pytest.raises(BilmoError, match=r"config\.json: is not JSON"):
         layouts.read(tmp_path)
 
 
-def test_writing_names_what_is_lost(tmp_path):
+def test_writing_returns_what_is_dropped(tmp_path):
     write_checkpoint(tmp_path / "old")
     bundle = layouts.read(tmp_path / "old")
     assert layouts.write(bundle, tmp_path / "a", "bilmo") == []
@@ -135,7 +135,7 @@ def test_nothing_is_left_of_a_model_that_could_not_be_written(tmp_path, monkeypa
     assert [entry.name for entry in tmp_path.iterdir()] == ["old"]
 
 
-# Vectors computed beforehand
+# Precomputed word vectors
 
 
 def cached(folder: Path, arrays: dict[str, np.ndarray]) -> Path:
@@ -145,14 +145,14 @@ def cached(folder: Path, arrays: dict[str, np.ndarray]) -> Path:
     return folder / "cached.hdf5"
 
 
-def test_cached_words_are_used_and_others_are_spelled(tmp_path):
+def test_precomputed_words_are_used_and_others_come_from_the_character_cnn(tmp_path):
     write_hdf5(tmp_path / "model")
     values = np.arange(4 * len(WORDS), dtype=np.float32).reshape(-1, 4)
     path = cached(tmp_path / "cache", {"embedding": values})
     plain = bilmo.load(tmp_path / "model").layers([["The", "unseen", "cat"]])[0]
     found = bilmo.load(tmp_path / "model", cache=path).layers([["The", "unseen", "cat"]])[0]
     assert np.array_equal(found[0, 0], np.tile(values[WORDS.index("The")], 2))
-    assert np.array_equal(found[0, 2], np.tile(values[8], 2))  # of words that stand twice, the last
+    assert np.array_equal(found[0, 2], np.tile(values[8], 2))  # of a repeated word, the last one
     assert np.allclose(found[0, 1], plain[0, 1], atol=1e-5)
     assert not np.allclose(found[1:], plain[1:])
 
@@ -184,7 +184,7 @@ def test_a_cache_without_its_vocabulary_is_refused(tmp_path, content):
         bilmo.load(tmp_path / "model", cache=path)
 
 
-def test_a_cache_that_is_not_there(tmp_path):
+def test_a_missing_cache_is_reported(tmp_path):
     write_hdf5(tmp_path / "model")
     with pytest.raises(BilmoError, match=r"nowhere.hdf5"):
         bilmo.load(tmp_path / "model", cache=tmp_path / "nowhere.hdf5")

@@ -1,4 +1,4 @@
-"""The reader against TensorFlow's own file, against a writer of the format, and against damage of every kind."""
+"""The checkpoint reader: TensorFlow's own file, files of our own writer, and damage of every kind."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Values = dict[str, tuple[object, ...]]
 
 
 def values(prefix: Path) -> Values:
-    """All there is to know of a checkpoint, to the bit."""
+    """The complete content of a checkpoint, to the bit."""
     checkpoint = Checkpoint(prefix)
     arrays = {name: checkpoint.read(name) for name in checkpoint.shapes}
     assert {name: array.shape for name, array in arrays.items()} == checkpoint.shapes
@@ -62,7 +62,7 @@ def prefix(tmp_path: Path) -> Path:
 
 
 def indexed(folder: Path, *pairs: tuple[bytes, bytes], header: bytes | None = None, data: bytes = b"") -> Path:
-    """A checkpoint whose index says just this."""
+    """A checkpoint with this content as its index."""
     prefix = folder / "made"
     tf.write_index(prefix, tf.table([(b"", tf.header() if header is None else header), *pairs]))
     tf.data_file(prefix).write_bytes(data)
@@ -108,7 +108,7 @@ def test_the_writer_writes_what_tensorflow_wrote(tmp_path):
     checkpoint = Checkpoint(golden)
     write(tmp_path / "again", {name: checkpoint.read(name) for name in checkpoint.shapes})
     assert tf.data_file(tmp_path / "again").read_bytes() == tf.data_file(golden).read_bytes()
-    # The last block is another: TensorFlow shortens its key, which only has to be above all others.
+    # The last block differs: TensorFlow shortens its key, which only has to be greater than all others.
     theirs, ours = (tf.index_file(path).read_bytes() for path in (golden, tmp_path / "again"))
     same = theirs.index(b"\x00\x01\x03u\x00")
     assert same > 0.95 * len(theirs)
@@ -146,7 +146,7 @@ def test_bfloat16_becomes_float32(tmp_path):
     assert bits({"w": checkpoint.read("w")}) == bits({"w": wide})
 
 
-def test_a_tensor_longer_than_one_gulp(tmp_path, monkeypatch):
+def test_a_tensor_longer_than_one_chunk(tmp_path, monkeypatch):
     monkeypatch.setattr("bilmo.formats.tf_checkpoint.CHUNK", 1000)
     tensors = {"a": np.arange(1003, dtype=np.float64), "b": np.arange(250, dtype=np.float32)}
     write(tmp_path / "long", tensors)
@@ -194,7 +194,7 @@ def test_an_unknown_name_is_refused(prefix):
         Checkpoint(prefix).read("lm/X")
 
 
-def test_no_index_is_no_model(tmp_path):
+def test_without_an_index_it_is_not_a_model(tmp_path):
     with pytest.raises(NotAModel, match=r"none\.index: there is no such file"):
         Checkpoint(tmp_path / "none")
 
@@ -241,7 +241,7 @@ def test_bad_entries(tmp_path, entry, error, says):
 
 
 @pytest.mark.parametrize(("offset", "size"), [(0, 2**42), (-8, 8), (2**63 - 1, 8), (93, 8), (100, 8)])
-def test_numbers_outside_the_data_file_are_not_even_made_room_for(tmp_path, offset, size):
+def test_values_outside_the_data_file_are_refused_before_memory_is_allocated(tmp_path, offset, size):
     prefix = indexed(tmp_path, (b"w", tf.entry(1, (size // 4,), 0, offset, size, 0)), data=bytes(100))
     with little_memory(), pytest.raises(DamagedFile, match="the file ends at byte 100, but 'w' takes"):
         Checkpoint(prefix).read("w")
@@ -262,7 +262,7 @@ def test_a_wrong_magic_number(tmp_path, prefix):
     refused(tmp_path, tf.MAGIC, DamagedFile, "does not end as the index")
 
 
-def test_compression_is_refused_with_the_cure(tmp_path):
+def test_a_compressed_index_is_refused_with_advice(tmp_path):
     content = tf.block([(b"", tf.header())])
     refused(tmp_path, tf.sealed([(b"", content)], compression=1), NotAModel, "snappy.*save it again")
     refused(tmp_path, tf.sealed([(b"", content)], compression=2), NotAModel, "kind 2")
@@ -273,7 +273,7 @@ def test_a_table_without_a_header(tmp_path):
     refused(tmp_path, tf.table([(b"w", tf.entry(1, (), 0, 0, 4, 0))]), DamagedFile, "does not start with the header")
 
 
-def test_names_that_repeat_fall_or_are_no_text(tmp_path):
+def test_names_that_repeat_or_are_out_of_order_or_not_text_are_refused(tmp_path):
     pair = tf.entry(1, (), 0, 0, 4, 0)
     for keys in ([b"w", b"w"], [b"w", b"v"], [b""]):
         pairs = [(b"", tf.header()), *((key, pair) for key in keys)]
@@ -282,7 +282,7 @@ def test_names_that_repeat_fall_or_are_no_text(tmp_path):
     refused(tmp_path, tf.table([(b"", tf.header()), (b"\xff", pair)]), DamagedFile, "not text")
 
 
-def test_claims_beyond_reason(tmp_path, monkeypatch):
+def test_absurd_claims_are_refused(tmp_path, monkeypatch):
     pairs = [(b"", tf.header()), (b"w" * (MAX_KEY + 1), b"")]
     refused(tmp_path, tf.table(pairs), UnsafeFile, f"name of {MAX_KEY + 1} bytes")
     monkeypatch.setattr("bilmo.formats.tf_checkpoint.MAX_TENSORS", 50)
@@ -313,7 +313,7 @@ def test_bad_blocks(tmp_path, content, says):
 
 
 def test_blocks_that_are_named_twice_or_lie_outside(tmp_path):
-    """An index of blocks that all are one large block would take hours, were it followed."""
+    """An index whose entries all refer to one large block would take hours to read."""
     content = tf.block([]) + b"\0"
     block = content + tf.masked(content).to_bytes(4, "little")
     for handles in ([(0, 8), (0, 8)], [(13, 8), (0, 8)], [(0, 999)], [(2**64 - 1, 8)], [(26, 8)]):
@@ -329,7 +329,7 @@ def test_blocks_that_are_named_twice_or_lie_outside(tmp_path):
 
 
 def unseen(path: Path, prefix: Path) -> set[int]:
-    """Bytes of a file that may change by one bit and no value with them; every other change and cut is refused."""
+    """Bytes in which one bit can change without changing a value; every other change and cut is refused."""
     good, expected = path.read_bytes(), values(prefix)
     ignored = set()
     with little_memory():
@@ -378,7 +378,7 @@ def test_a_short_data_file_still_gives_what_it_holds(prefix):
 
 
 def survives(prefix: Path) -> None:
-    """A file whose checksums fit may say other things, but is read or refused, never worse."""
+    """A changed file with correct checksums is read or refused, and never crashes the reader."""
     try:
         checkpoint = Checkpoint(prefix)
     except BilmoError:
@@ -451,7 +451,7 @@ def test_the_checkpoint_file_names_the_newest_but_not_the_folder(tmp_path, path)
         b'all_model_checkpoint_paths: "/x/model.ckpt-20"',
     ],
 )
-def test_without_its_word_the_highest_step_is_the_newest(tmp_path, record):
+def test_without_the_checkpoint_file_the_highest_step_is_the_newest(tmp_path, record):
     touch(tmp_path, "model.ckpt-20.index", "model.ckpt-100.index", "model.ckpt.index", "._model.ckpt-200.index")
     if record is not None:
         (tmp_path / "checkpoint").write_bytes(record)

@@ -259,13 +259,13 @@ def test_only_what_is_trained_is_a_parameter():
 @pytest.mark.parametrize(
     "options, says",
     [
-        ({"how": "sum"}, r"mix is 'sum'; known are weighted, mean, concat, top, or numbers"),
+        ({"how": "sum"}, r"mix is 'sum'; accepted: weighted, mean, concat, top, or numbers"),
         ({"how": 3}, r"numbered 0 \(the word\) to 2; found 3"),
         ({"how": -1}, r"numbered 0 \(the word\) to 2; found -1"),
         ({"how": [0, 7]}, r"numbered 0 \(the word\) to 2; found \[0, 7\]"),
         ({"how": []}, r"numbered 0 \(the word\) to 2; found \[\]"),
         ({"how": [0.5]}, r"numbered 0 \(the word\) to 2; found \[0.5\]"),
-        ({"norm": "batch"}, r"norm is 'batch'; known are allennlp, bilm-tf, or None"),
+        ({"norm": "batch"}, r"norm is 'batch'; accepted: allennlp, bilm-tf, or None"),
         ({"how": "mean", "own": True}, r"own weights and norm belong to the weighted mix, not to 'mean'"),
         ({"how": "top", "norm": "allennlp"}, r"own weights and norm belong to the weighted mix, not to 'top'"),
     ],
@@ -282,5 +282,5 @@ def test_a_mix_for_another_number_of_layers_says_so():
 
 @pytest.mark.parametrize("how", ["mean", "top", "concat", 1])
 def test_l2_of_a_mix_without_weights_says_so(how):
-    with pytest.raises(ConfigError, match="has no weights to keep small"):
+    with pytest.raises(ConfigError, match="has no weights"):
         Mix(layers=L, width=D, how=how).l2(1.0)

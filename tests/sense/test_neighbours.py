@@ -1,3 +1,5 @@
+"""Vectors of words, and their neighbours."""
+
 from dataclasses import replace
 
 import numpy as np
@@ -49,19 +51,19 @@ def test_the_nearest_come_first_and_the_word_itself_never():
     assert found[0][1] > found[1][1]
 
 
-def test_a_common_part_hides_nothing():
+def test_a_common_part_does_not_change_the_neighbours():
     values = np.random.default_rng(0).normal(0, 1, (40, 3)).astype(np.float32)
     plain, shifted = (whitened(rows) for rows in (values, values + 100))
     assert np.allclose(plain @ plain.T, shifted @ shifted.T, atol=1e-3)
 
 
-def test_a_word_alone_is_its_layer_0(elmo):
+def test_the_context_free_vector_of_a_word_is_its_layer_0(elmo):
     found = context_free(elmo, ["a", "c"])
     table = elmo.bundle.weights["words.table.weight"].numpy()
     assert np.allclose(found.values, table[[3, 5]], atol=1e-6)
 
 
-def test_a_known_word_is_how_it_is_read_and_how_it_is_predicted(elmo):
+def test_a_known_word_is_its_layer_0_and_its_softmax_row(elmo):
     rows = torch.randn(7, 6)
     weights = elmo.bundle.weights | {"softmax.weight": rows, "softmax.bias": torch.zeros(7)}
     predicting = Embedder(replace(elmo.bundle, weights=weights))
@@ -75,7 +77,7 @@ def test_a_known_word_is_how_it_is_read_and_how_it_is_predicted(elmo):
     assert np.allclose(found.values, np.concatenate(halves, axis=1), atol=1e-6)
 
 
-def test_without_a_softmax_or_its_row_a_word_is_how_it_is_read(elmo):
+def test_without_a_softmax_row_a_word_is_its_layer_0(elmo):
     found = of_vocabulary(elmo, 5, "a")
     assert found.words == ["a", "b"]
     assert np.allclose(found.values, whitened(context_free(elmo, ["a", "b"]).values))

@@ -1,4 +1,4 @@
-"""A target is the old thing or the whole new one, never a part."""
+"""A target is the old file or the complete new one, never a part; so are the files that a run publishes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_a_folder_appears_whole_at_the_end(tmp_path):
+def test_a_folder_appears_when_it_is_complete(tmp_path):
     with new_folder(tmp_path / "new") as partial:
         (partial / "a").write_text("1")
         assert not (tmp_path / "new").exists()
@@ -31,7 +31,7 @@ def test_a_folder_appears_whole_at_the_end(tmp_path):
     assert (tmp_path / "new" / "a").read_text() == "1"
 
 
-def test_a_file_appears_whole_at_the_end_and_replaces_the_old_one(tmp_path):
+def test_a_file_replaces_the_old_one_when_it_is_complete(tmp_path):
     target = tmp_path / "out.h5"
     for text in ("one", "two"):
         before = target.read_text() if target.exists() else None
@@ -92,7 +92,7 @@ def test_a_folder_cannot_be_replaced_by_a_file(tmp_path):
 
 
 @pytest.mark.parametrize("new", [new_file, new_folder])
-def test_a_parent_that_is_not_there_is_named(tmp_path, new):
+def test_a_missing_parent_is_named(tmp_path, new):
     with (
         pytest.raises(OutputError, match=r"x/y: the folder .*/x does not exist\. Make it first"),
         new(tmp_path / "x/y"),
@@ -105,7 +105,7 @@ def test_a_parent_that_is_not_there_is_named(tmp_path, new):
 @pytest.mark.parametrize(
     "name", ["file/inside", "n" * 300, "n" * 250], ids=["in a file", "too long", "almost too long"]
 )
-def test_a_name_that_cannot_be_is_refused(tmp_path, new, name):
+def test_an_impossible_name_is_refused(tmp_path, new, name):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot be written"), new(tmp_path / name):
         pytest.fail("there is nothing to fill")
@@ -121,7 +121,7 @@ def test_a_folder_that_may_not_be_written_is_named(tmp_path, new):
         pytest.fail("there is nothing to fill")
 
 
-def test_a_disk_that_fills_up_is_a_mistake_that_can_be_mended(tmp_path):
+def test_a_full_disk_is_reported_as_a_user_error(tmp_path):
     says = r"new: cannot be written \(No space left on device\)"
     with pytest.raises(OutputError, match=says), new_folder(tmp_path / "new") as partial:
         (partial / "a").write_text("half")
@@ -129,7 +129,7 @@ def test_a_disk_that_fills_up_is_a_mistake_that_can_be_mended(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_of_two_that_fill_one_folder_the_first_wins_whole(tmp_path):
+def test_of_two_writers_of_one_folder_the_first_wins(tmp_path):
     with new_folder(tmp_path / "new") as first:
         (first / "a").write_text("first")
         with pytest.raises(OutputError, match="new: "), new_folder(tmp_path / "new") as second:
@@ -140,7 +140,7 @@ def test_of_two_that_fill_one_folder_the_first_wins_whole(tmp_path):
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
-def test_what_is_written_can_be_read_by_whom_the_umask_lets(tmp_path, mask):
+def test_written_files_have_the_permissions_of_the_umask(tmp_path, mask):
     before = os.umask(mask)
     try:
         with new_folder(tmp_path / "folder") as partial:
@@ -154,7 +154,7 @@ def test_what_is_written_can_be_read_by_whom_the_umask_lets(tmp_path, mask):
     assert mode(tmp_path / "folder" / "a") == mode(tmp_path / "file") == 0o666 & ~mask
 
 
-def test_names_relative_to_here(tmp_path, monkeypatch):
+def test_relative_names(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with new_folder(Path("a")) as partial:
         (partial / "x").write_text("1")
@@ -202,7 +202,7 @@ def test_published_files_are_replaced_one_by_one_and_each_config_after_what_it_d
 
 
 @pytest.mark.parametrize("after_the_rename", [False, True])
-def test_no_number_of_ctrl_c_leaves_files_of_two_versions(published, monkeypatch, after_the_rename):
+def test_repeated_ctrl_c_never_leaves_files_of_two_versions(published, monkeypatch, after_the_rename):
     replace, pressed = Path.replace, []
 
     def impatient(self, target):
@@ -240,7 +240,7 @@ def test_a_publication_that_fails_changes_nothing(published, error):
     assert versions(published) == dict.fromkeys(PUBLISHED, "old")
 
 
-def test_whoever_reads_meanwhile_gets_all_of_the_new(published):
+def test_a_reader_gets_all_of_the_new_files(published):
     def read(config: str) -> str:
         if config == "old":
             publish(published, "new")  # between its config and its weights

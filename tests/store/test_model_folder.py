@@ -34,7 +34,7 @@ from strategies import ENTRIES, VOCABULARY, configs, random_bilm, seeds
 
 @pytest.fixture(autouse=True)
 def no_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for a run that might be at work in a damaged folder."""
+    """Damaged folders are refused without waiting for a run that may be publishing."""
     monkeypatch.setattr(atomic, "PUBLISH_SECONDS", 0.0)
 
 
@@ -180,14 +180,14 @@ def test_notes_go_into_the_card(tmp_path):
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])
-def test_a_card_that_is_gone_or_no_text_does_no_harm(saved, content):
+def test_a_missing_or_unreadable_card_does_no_harm(saved, content):
     (saved / "README.md").unlink()
     if content:
         (saved / "README.md").write_bytes(content)
     assert layouts.read(saved).vocab is not None
 
 
-def test_a_folder_that_exists_is_not_written_over(tmp_path, saved):
+def test_an_existing_folder_is_not_overwritten(tmp_path, saved):
     before = {file.name: file.read_bytes() for file in saved.iterdir()}
     with pytest.raises(OutputError, match="exists already"):
         own.write(layouts.read(saved), saved)
@@ -211,7 +211,7 @@ def test_the_settled_start_is_stored_and_used(tmp_path):
     assert np.allclose(changed[0][0], stored[0][0], atol=1e-6)  # the word alone has no state
 
 
-def test_the_start_that_is_stored_is_that_of_many_empty_sentences(tmp_path):
+def test_the_stored_start_is_the_state_after_many_empty_sentences(tmp_path):
     old = write_hdf5(tmp_path / "old", seed=3)
     state = None
     for _ in range(32):
@@ -222,7 +222,7 @@ def test_the_start_that_is_stored_is_that_of_many_empty_sentences(tmp_path):
         assert np.abs(layers - expected).max(initial=0) < 1e-5
 
 
-def test_a_folder_without_a_start_makes_its_own(tmp_path):
+def test_the_start_of_a_folder_without_one_is_computed(tmp_path):
     write_hdf5(tmp_path / "old")
     own.write(layouts.read(tmp_path / "old"), tmp_path / "new")
     assert layouts.read(tmp_path / "new").start is None
@@ -235,7 +235,9 @@ def test_half_a_start_is_refused(saved):
     tensors["start.backward.1.h"] = torch.zeros(5)
     reseal(saved, tensors)
     refused(
-        saved, WeightsError, r"start.forward.0.c is missing; needed is \(6,\)\n.*start.backward.1.h has shape \(5,\)"
+        saved,
+        WeightsError,
+        r"start.forward.0.c is missing; its shape must be \(6,\)\n.*start.backward.1.h has shape \(5,\)",
     )
 
 
@@ -246,11 +248,11 @@ def test_missing_misshapen_and_unknown_tensors_are_refused(saved):
     tensors = tensors_of(saved)
     del tensors["words.project.bias"]
     reseal(saved, tensors)
-    refused(saved, WeightsError, r"words.project.bias is missing; needed is \(4,\)")
+    refused(saved, WeightsError, r"words.project.bias is missing; its shape must be \(4,\)")
     reseal(saved, tensors | {"words.project.bias": torch.zeros(5)})
-    refused(saved, WeightsError, r"words.project.bias has shape \(5,\); needed is \(4,\)")
+    refused(saved, WeightsError, r"words.project.bias has shape \(5,\); it must be \(4,\)")
     reseal(saved, tensors | {"words.project.bias": torch.zeros(4), "more": torch.zeros(1)})
-    refused(saved, WeightsError, "more belong to no part of the network in config.json")
+    refused(saved, WeightsError, "more do not belong to the network in config.json")
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (3, 5)], ids=str)
@@ -262,7 +264,7 @@ def test_a_softmax_of_another_shape_is_refused(tmp_path, shape):
 
 
 @pytest.mark.parametrize("write", [write_checkpoint, write_manylangs])
-def test_a_vocabulary_that_is_gone_or_of_another_length_is_refused(tmp_path, write):
+def test_a_missing_vocabulary_or_one_of_another_length_is_refused(tmp_path, write):
     write(tmp_path / "old")
     own.write(layouts.read(tmp_path / "old"), tmp_path / "new")
     path = tmp_path / "new" / "vocab.txt"
@@ -270,12 +272,12 @@ def test_a_vocabulary_that_is_gone_or_of_another_length_is_refused(tmp_path, wri
     path.write_text(good + "more\n")
     refused(tmp_path / "new", VocabError, r"vocab\.txt: has \d+ entries, but the weights have \d+ rows")
     path.unlink()
-    refused(tmp_path / "new", VocabError, r"vocab\.txt: is missing; the weights have \d+ rows that need their names")
+    refused(tmp_path / "new", VocabError, r"vocab\.txt: is missing; it must name the \d+ rows")
     path.write_text(good.replace("</S>", "x"))
     refused(tmp_path / "new", VocabError, r"vocab\.txt: the vocabulary of \d+ words lacks </S>")
 
 
-def test_characters_that_are_gone_or_of_another_length_are_refused(saved):
+def test_a_missing_character_table_or_one_of_another_length_is_refused(saved):
     path = saved / "chars.txt"
     good = path.read_text()
     path.write_text(good + "Q\n")
@@ -294,7 +296,7 @@ def test_characters_that_are_gone_or_of_another_length_are_refused(saved):
 BAD = {
     "another format": (
         {"bilmo_format": 3},
-        "the folder has format 3; this bilmo reads formats 1 to 2. Install a newer bilmo",
+        "the folder has format 3; this version of bilmo reads formats 1 to 2. Install a newer version",
     ),
     "a misspelt key": ({"network__widht": 3}, "network.widht: .*; found 3"),
     "a missing key": ({"network__words": ...}, "network.words: Field required"),
@@ -313,7 +315,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_settings_that_cannot_be_used_are_named(saved, bad):
+def test_invalid_settings_are_named(saved, bad):
     changes, says = BAD[bad]
     change(saved, **changes)
     refused(saved, ConfigError, rf"config\.json: (?s:.*){says}")
@@ -328,7 +330,7 @@ def test_settings_that_cannot_be_used_are_named(saved, bad):
     ],
     ids=["filters", "cells", "table"],
 )
-def test_giant_settings_are_refused_without_the_memory_they_ask_for(saved, changes):
+def test_giant_settings_are_refused_without_allocating_memory(saved, changes):
     change(saved, **changes)
     with little_memory():
         refused(saved, BilmoError, "config.json|model.safetensors")
@@ -337,7 +339,7 @@ def test_giant_settings_are_refused_without_the_memory_they_ask_for(saved, chang
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b"null", b"\xff", b"[" * 10**5, b'{"bilmo_format": 1}', b"9" * 5000]
 )
-def test_a_config_that_is_none_is_refused(saved, content):
+def test_a_file_that_is_not_a_config_is_refused(saved, content):
     (saved / "config.json").write_bytes(content)
     refused(saved, BilmoError, r"config\.json: ")
 
@@ -345,7 +347,7 @@ def test_a_config_that_is_none_is_refused(saved, content):
 # Damage
 
 
-def test_every_flip_in_the_weights_is_refused(saved):
+def test_every_flipped_bit_in_the_weights_is_refused(saved):
     path = saved / "model.safetensors"
     good = path.read_bytes()
     for bad in (*flips(good, 100), *flips(good[:2000], 100, seed=1)):
@@ -356,7 +358,7 @@ def test_every_flip_in_the_weights_is_refused(saved):
     assert layouts.read(saved).layout == "bilmo folder"
 
 
-def test_every_cut_and_every_addition_to_the_weights_is_refused(saved):
+def test_truncated_and_extended_weights_are_refused(saved):
     path = saved / "model.safetensors"
     good = path.read_bytes()
     for bad in (*cuts(good, 24), good + b"\0", b"\0" + good):
@@ -379,12 +381,12 @@ def test_weights_of_another_model_are_refused(tmp_path, saved):
     own.write(settled(layouts.read(tmp_path / "second")), tmp_path / "other")
     (tmp_path / "other" / "model.safetensors").replace(saved / "model.safetensors")
     refused(
-        saved, DamagedFile, r"is not the file that was saved \(its SHA-256 differs.*Fetch or convert the model again"
+        saved, DamagedFile, r"is not the file that was saved \(its SHA-256 differs.*Download or convert the model again"
     )
 
 
 @pytest.mark.parametrize("name", ["config.json", "vocab.txt", "chars.txt", "README.md"])
-def test_cuts_and_flips_of_the_small_files_are_read_or_refused(saved, name):
+def test_truncated_and_flipped_small_files_are_read_or_refused(saved, name):
     path = saved / name
     good = path.read_bytes()
     for bad in (*cuts(good, 6), *flips(good, 6 if name == "README.md" else 40)):
@@ -395,7 +397,7 @@ def test_cuts_and_flips_of_the_small_files_are_read_or_refused(saved, name):
             assert str(saved) in str(error)
 
 
-def test_whoever_may_read_the_folder_may_read_its_weights(tmp_path):
+def test_the_weights_have_the_permissions_of_the_other_files(tmp_path):
     words = WordsConfig(chars=CharsConfig(width=4, filters=((1, 8),)))
     config = bilmo.BiLMConfig(words=words, cell=CellConfig(cells=12), width=8)
     own.write(Bundle(config, bilmo.BiLM(config).state_dict(), layout=""), tmp_path / "m")
@@ -408,7 +410,7 @@ def other_than(bundle: Bundle) -> Bundle:
     return replace(bundle, weights={name: value + 1 for name, value in bundle.weights.items()})
 
 
-def test_a_model_that_is_replaced_while_it_is_read_is_read_whole(saved, monkeypatch):
+def test_a_model_that_is_replaced_while_it_is_read_is_read_completely(saved, monkeypatch):
     new, read = other_than(own.read(saved)), own._read_tensors
     replaced = []
 
@@ -421,7 +423,7 @@ def test_a_model_that_is_replaced_while_it_is_read_is_read_whole(saved, monkeypa
     same(own.read(saved), new)
 
 
-def test_ctrl_c_in_the_middle_leaves_the_new_model_whole(saved, monkeypatch):
+def test_ctrl_c_between_two_files_leaves_the_complete_new_model(saved, monkeypatch):
     new, replace_file = other_than(own.read(saved)), Path.replace
     pressed = []
 

@@ -54,7 +54,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("packing", PACKING)
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_gives_the_same_vectors(path, form, packing):
+def test_every_file_format_gives_the_same_vectors(path, form, packing):
     path.write_bytes(PACKING[packing](FORMS[form]))
     found = read(path)
     assert found.words == WORDS
@@ -87,7 +87,7 @@ def test_binary_numbers_that_look_like_text_are_still_binary(path, number):
     assert np.array_equal(read(path).values, values)
 
 
-def test_a_word_that_comes_twice_keeps_its_first_vector(path):
+def test_a_word_that_occurs_twice_keeps_its_first_vector(path):
     for form in (glove, word2vec, binary):
         path.write_bytes(form(["a", "b", "a", "c", "b", "d"]))
         found = read(path)
@@ -101,24 +101,24 @@ def test_only_some_words(path, form):
     found = read(path, only={"3", "the", "nowhere"})
     assert found.words == ["the", "3"]
     assert np.array_equal(found.values, VALUES[[0, 5]])
-    with pytest.raises(TextError, match="holds none of the words asked for"):
+    with pytest.raises(TextError, match="has none of the requested words"):
         read(path, only={"nowhere"})
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_at_most_so_many(path, form):
+def test_at_most_a_number_of_words(path, form):
     path.write_bytes(FORMS[form])
     assert read(path, most=2).words == WORDS[:2]
     assert read(path, most=100).words == WORDS
     assert read(path, only={"Oslo", ".", "3"}, most=2).words == ["Oslo", "."]
 
 
-def test_numbers_of_words_that_are_not_wanted_are_not_looked_at(path):
+def test_numbers_of_unwanted_words_are_not_parsed(path):
     path.write_bytes(b"a 1 2\nb x y\n")
     assert read(path, only={"a"}).words == ["a"]
 
 
-def test_bytes_that_are_no_text_become_a_mark(path):
+def test_bytes_that_are_not_text_become_a_replacement_character(path):
     path.write_bytes(b"na\xefve 1 2\nb 3 4\n")
     assert read(path).words == ["na\ufffdve", "b"]
 
@@ -143,7 +143,7 @@ def test_the_files_own_vector_for_unknown_words_is_used(unknown):
     assert vocab.words == ("<S>", "</S>", "<UNK>", "a", *(["<unk>"] if unknown == "<unk>" else []), *"bcde")
 
 
-def test_marks_of_the_file_and_words_that_no_line_holds_are_left_out():
+def test_marks_of_the_file_and_words_that_do_not_fit_a_line_are_left_out():
     words = ["<S>", "a b", "", "</S>", "x\u3000", "c"]
     vocab, values = Vectors(words, VALUES).table()
     assert vocab.words == ("<S>", "</S>", "<UNK>", "c")
@@ -164,18 +164,18 @@ def test_whether_words_are_in_lower_case_only():
     [
         (b"", TextError, "begins with an empty line"),
         (b"\n", TextError, "begins with an empty line"),
-        (b"word\n", TextError, "vector 1: 0 numbers after the word; 1 are needed"),
-        (b"a 1 2\nb 1\n", TextError, "vector 2: 1 numbers after the word; 2 are needed"),
-        (b"a 1 2\n\nb 1 2\n", TextError, "vector 2: 0 numbers after the word; 2 are needed"),
+        (b"word\n", TextError, "vector 1: 0 numbers after the word; it must have 1"),
+        (b"a 1 2\nb 1\n", TextError, "vector 2: 1 numbers after the word; it must have 2"),
+        (b"a 1 2\n\nb 1 2\n", TextError, "vector 2: 0 numbers after the word; it must have 2"),
         (b"a 1 2\nb 1 x\n", TextError, "vector 2: not all of the 2 values are numbers"),
         (b"a 1 nan\n", DamagedFile, "some values are not finite numbers"),
         (b"a 1 1e999\n", DamagedFile, "some values are not finite numbers"),
         (b"a 1 1e300\n", DamagedFile, "some values are not finite numbers"),
-        (b"2 0\na\nb\n", TextError, "says vectors of 0 numbers; 1 to 100000 are accepted"),
-        (b"2 99999999999\na\n", TextError, "says vectors of 99999999999 numbers"),
-        (word2vec().replace(b"6 5", b"7 5"), DamagedFile, "its first line says 7 words, but it holds 6"),
-        (word2vec().replace(b"6 5", b"5 5"), DamagedFile, "its first line says 5 words, but it holds 6"),
-        (word2vec().replace(b"6 5", b"6 6"), TextError, "vector 1: 5 numbers after the word; 6 are needed"),
+        (b"2 0\na\nb\n", TextError, "announces vectors of 0 numbers; accepted: 1 to 100000"),
+        (b"2 99999999999\na\n", TextError, "announces vectors of 99999999999 numbers"),
+        (word2vec().replace(b"6 5", b"7 5"), DamagedFile, "its first line announces 7 words, but it has 6"),
+        (word2vec().replace(b"6 5", b"5 5"), DamagedFile, "its first line announces 5 words, but it has 6"),
+        (word2vec().replace(b"6 5", b"6 6"), TextError, "vector 1: 5 numbers after the word; it must have 6"),
         (binary().replace(b"6 5", b"7 5"), DamagedFile, "no word where vector 7 of 7 should begin"),
         (binary()[:-3], DamagedFile, "ends within vector 6 of 6; the file is truncated"),
         (b"6 5\n", DamagedFile, "no word where vector 1 of 6 should begin"),
@@ -183,35 +183,35 @@ def test_whether_words_are_in_lower_case_only():
         (binary(values=np.full((6, 5), np.inf, np.float32)), DamagedFile, "some values are not finite numbers"),
     ],
 )
-def test_files_that_are_no_vectors_are_refused(path, content, error, says):
+def test_files_without_vectors_are_refused(path, content, error, says):
     path.write_bytes(content)
     with pytest.raises(error, match=says) as caught:
         read(path)
     assert str(path) in str(caught.value)
 
 
-def test_a_file_that_is_not_there(path):
+def test_a_missing_file(path):
     with pytest.raises(TextError, match="there is no such file"):
         read(path)
 
 
-def test_a_giant_number_of_words_is_only_a_claim(path):
+def test_a_giant_number_of_words_in_the_header_allocates_nothing(path):
     path.write_bytes(binary().replace(b"6 5", b"99999999999 5"))
     with little_memory(), pytest.raises(DamagedFile, match="no word where vector 7 of 99999999999 should begin"):
         read(path)
 
 
 @pytest.mark.parametrize("packing", ["gz", "xz"])
-def test_a_packed_file_that_breaks_off_is_damage(path, packing):
+def test_a_truncated_compressed_file_is_damaged(path, packing):
     good = PACKING[packing](word2vec(WORDS * 9, np.tile(VALUES, (9, 1))))
     for length in range(10, len(good), 7):
         path.write_bytes(good[:length])
-        with pytest.raises(DamagedFile, match="unpacking broke off"):
+        with pytest.raises(DamagedFile, match="unpacking failed"):
             read(path)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_cuts_and_flips_are_read_or_refused(path, form):
+def test_truncated_and_flipped_files_are_read_or_refused(path, form):
     for bad in (*cuts(FORMS[form]), *flips(FORMS[form], 100)):
         path.write_bytes(bad)
         try:

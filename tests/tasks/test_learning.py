@@ -339,7 +339,7 @@ def test_mistakes_have_clear_errors(tiny):
         ),
         (TextError, "too few different", lambda: Classifier(tiny).fit(["a", "a"], ["x", "y"])),
         (TextError, "1 tokens, but 2 tags", lambda: Tagger(tiny).fit([["a"]], [["O", "O"]])),
-        (TextError, "a list of words is needed", lambda: Tagger(tiny).fit(["a"], [["O"]])),
+        (TextError, "it must be a list of words", lambda: Tagger(tiny).fit(["a"], [["O"]])),
         (BilmoError, "is not fitted", lambda: Classifier(tiny).predict(some)),
         (TextError, "split is 'xx'", lambda: Classifier(tiny, lang="xx").fit(some, labels)),
     ]

@@ -1,4 +1,4 @@
-"""Lines of text from files however they are packed, and files that cannot be read."""
+"""Lines of plain and compressed text files, and files that cannot be read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("ending", ["", ".txt", ".gz", ".zst"])
 @pytest.mark.parametrize("kind", [*PACKING, "zst"])
-def test_packing_is_known_by_content_whatever_the_name(tmp_path, kind, ending):
+def test_compression_is_detected_by_content(tmp_path, kind, ending):
     path = tmp_path / f"text{ending}"
     path.write_bytes(packed(kind, "one\ntwo 漢字\n\nfour\n".encode()))
     assert list(lines(path)) == ["one", "two 漢字", "", "four"]
@@ -67,7 +67,7 @@ def test_files_packed_one_after_the_other_are_one(path, kind):
     ],
     ids=repr,
 )
-def test_what_a_line_is(path, data, expected):
+def test_how_lines_end(path, data, expected):
     path.write_bytes(data)
     assert list(lines(path)) == expected
 
@@ -98,7 +98,7 @@ def test_standard_input_that_is_closed(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [*PACKING, "zst"])
-def test_bytes_that_are_no_text_are_named_with_file_and_line(path, kind):
+def test_bytes_that_are_not_utf8_are_reported_with_file_and_line(path, kind):
     path.write_bytes(packed(kind, b"fine\nna\xefve\n"))
     reading = lines(path)
     assert next(reading) == "fine"
@@ -132,7 +132,7 @@ def test_flips_of_a_packed_file_are_read_or_refused(path, kind):
             assert str(path) in str(error)
 
 
-def test_a_file_that_is_not_there_and_a_folder(tmp_path):
+def test_a_missing_file_and_a_folder_are_refused(tmp_path):
     with pytest.raises(TextError, match=r"nowhere: there is no such file"):
         list(lines(tmp_path / "nowhere"))
     with pytest.raises(TextError, match="is a folder; name a file in it"):
@@ -142,7 +142,7 @@ def test_a_file_that_is_not_there_and_a_folder(tmp_path):
         list(lines(tmp_path / "file" / "inside"))
 
 
-def test_without_its_package_zstandard_is_named_with_the_cure(path, monkeypatch):
+def test_without_its_package_zstandard_is_refused_with_advice(path, monkeypatch):
     path.write_bytes(b"\x28\xb5\x2f\xfd rest")
     for name in ("backports.zstd", "compression.zstd"):
         monkeypatch.setitem(sys.modules, name, None)
@@ -167,7 +167,7 @@ def test_a_file_is_closed_when_reading_stops_early(path, kind, monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Text in two folders, packed and plain, and files that a file system keeps for itself."""
+    """Text in two folders, compressed and plain, and hidden files."""
     (tmp_path / "text" / "deep").mkdir(parents=True)
     (tmp_path / "text" / ".git").mkdir()
     (tmp_path / "text" / "b.txt").write_text("b1\nb2")
@@ -178,18 +178,18 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "text"
 
 
-def test_a_folder_stands_for_its_files_in_the_order_of_their_names(folder):
+def test_a_folder_means_its_files_sorted_by_name(folder):
     assert list(all_lines([folder])) == ["a1", "b1", "b2", "c1"]
     assert list(all_lines([folder / "b.txt", folder])) == ["b1", "b2", "a1", "b1", "b2", "c1"]
     assert files([folder]) == [folder / "a.gz", folder / "b.txt", folder / "deep" / "c.txt"]
 
 
-def test_a_folder_of_no_files_is_refused(tmp_path):
+def test_an_empty_folder_is_refused(tmp_path):
     with pytest.raises(TextError, match="the folder holds no files"):
         list(all_lines([tmp_path]))
 
 
-def test_a_zip_stands_for_what_it_holds(folder, tmp_path):
+def test_a_zip_means_the_files_in_it(folder, tmp_path):
     path = tmp_path / "text.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in {"b.txt": b"b1\n", "a/": b"", "a/x.txt": b"\xef\xbb\xbfx1", "__MACOSX/y": b"\xff"}.items():
@@ -197,7 +197,7 @@ def test_a_zip_stands_for_what_it_holds(folder, tmp_path):
     assert list(all_lines([path])) == ["x1", "b1"]
 
 
-def test_bytes_that_are_no_text_in_a_zip_are_named_with_zip_file_and_line(tmp_path):
+def test_bytes_that_are_not_utf8_in_a_zip_are_reported_with_zip_file_and_line(tmp_path):
     path = tmp_path / "text.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a.txt", b"fine\n\xff\n")

@@ -1,3 +1,5 @@
+"""Splitting of text: English, other Western languages, Chinese, tokenized text, and detection."""
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,7 +54,7 @@ def test_other_languages_keep_their_apostrophes():
     assert western("L'homme est né libre.") == [["L'homme", "est", "né", "libre", "."]]
 
 
-def test_what_is_split_already_is_one_sentence_a_line():
+def test_tokenized_text_is_one_sentence_per_line():
     assert at_spaces("The cat . The\u3000dog .") == [["The", "cat", ".", "The", "dog", "."]]
 
 
@@ -68,10 +70,10 @@ def test_what_is_split_already_is_one_sentence_a_line():
         (["", "  "], "west"),
     ],
 )
-def test_a_text_tells_how_it_wants_to_be_split(lines, how):
+def test_the_way_to_split_is_detected_from_the_text(lines, how):
     assert detect(lines) == how
 
 
-def test_an_unknown_way_to_split_is_refused_with_those_that_are_known():
+def test_an_unknown_way_to_split_is_refused_with_the_accepted_ones():
     with pytest.raises(TextError, match="'klingon'; accepted: auto, spaces, en, west, zh"):
         splitter("klingon")

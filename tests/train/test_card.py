@@ -1,4 +1,4 @@
-"""The model card of a run: what it was made of, in words, and a recipe that makes it again."""
+"""The model card of a run: what it was made of, and a recipe that makes it again."""
 
 import re
 from dataclasses import replace
@@ -7,10 +7,10 @@ import pytest
 
 from bilmo.formats import open as layouts
 from bilmo.train import recipe as recipes
-from bilmo.train.card import Story, toml
+from bilmo.train.card import TrainingSection, toml
 from bilmo.train.checkpoint import Progress
 from bilmo.train.corpus import Facts
-from bilmo.train.events import Look
+from bilmo.train.events import Evaluation
 from bilmo.train.recipe import SHIPPED, NetworkRecipe, Recipe
 from bilmo.train.run import Base, train
 from small_runs import log, recipe, write_text
@@ -33,19 +33,19 @@ def run(tmp_path_factory):
     return folder, settings
 
 
-def test_a_card_names_the_texts_and_tells_their_size(run):
+def test_a_card_names_the_texts_and_their_size(run):
     folder, _ = run
     card = (folder / "model" / "README.md").read_text(encoding="utf-8")
     assert "| text | text.txt, more words.txt |" in card
-    trained, held = (int(n) for n in re.findall(r"\| (?:trained on|held out) \| (\d+) words", card))
+    trained, held_out = (int(n) for n in re.findall(r"\| (?:trained on|held out) \| (\d+) words", card))
     words = sum(len((folder / name).read_text(encoding="utf-8").split()) for name in ("text.txt", "more words.txt"))
-    assert trained + held == words
+    assert trained + held_out == words
 
 
-def test_a_card_tells_the_perplexities_of_the_model_beside_it(run):
+def test_a_card_has_the_perplexities_of_the_model_beside_it(run):
     folder, _ = run
     card = (folder / "model" / "README.md").read_text(encoding="utf-8")
-    best = min(log(folder / "model", "look"), key=lambda entry: entry["mean"])
+    best = min(log(folder / "model", "evaluation"), key=lambda entry: entry["mean"])
     for name, value in (("forward", best["forward"]), ("backward", best["backward"])):
         assert f"| held-out perplexity {name} | {value:.2f} |" in card
     assert f"| held-out perplexity, mean | {best['mean']:.2f} |" in card
@@ -59,23 +59,23 @@ def test_a_card_holds_the_recipe_that_makes_the_same_model(run, tmp_path):
     assert read_back(RECIPE_IN_CARD.search(card)[1], tmp_path) == settings
 
 
-def test_a_card_tells_no_date_so_that_the_same_run_gives_the_same_card(run):
+def test_a_card_has_no_date_so_that_the_same_run_gives_the_same_card(run):
     folder, settings = run
     texts = [folder / "text.txt", folder / "more words.txt"]
     list(train(texts, folder / "again", settings))
     first, second = ((folder / name / "README.md").read_text(encoding="utf-8") for name in ("model", "again"))
-    seconds = re.compile(r"^\| time \| .*$", re.MULTILINE)  # the one thing that two runs may differ in
+    seconds = re.compile(r"^\| time \| .*$", re.MULTILINE)  # the only difference between two runs
     assert seconds.sub("", first) == seconds.sub("", second) != first
     assert not re.search(r"\b20\d\d\b|\d:\d\d", first)
 
 
-def test_the_card_of_a_tuned_model_names_where_it_came_from_and_no_network(run, tmp_path):
+def test_the_card_of_a_fine_tuned_model_names_its_base_and_no_network(run, tmp_path):
     folder, _ = run
     base = Base(layouts.read(folder / "model"), "novels/model", 0)
     text = write_text(tmp_path)
     list(train([text], tmp_path / "new", recipe(tmp_path, epochs=0.5), base))
     card = (tmp_path / "new" / "README.md").read_text(encoding="utf-8")
-    assert "| gone on from | novels/model |" in card
+    assert "| fine-tuned from | novels/model |" in card
     assert "[network]" not in card and "[train]" in card
 
 
@@ -90,14 +90,14 @@ def test_any_file_name_reads_back_as_it_was(name, tmp_path):
     assert read_back(toml(given), tmp_path) == given
 
 
-def test_passes_are_counted_when_they_are_over():
-    facts = Facts(words=5, tokens={"train": 9, "held": 2}, sentences={"train": 3, "held": 1})
-    story = Story(Recipe(), facts, texts=["a"], lang="en", base=None)
-    look = Look(number=7, forward=2.0, backward=2.0, mean=2.0, words=3, best=True)
-    at = Progress(steps=7, epoch=1, step=3)
+def test_epochs_are_counted_when_they_are_complete():
+    facts = Facts(lang="en", words=5, tokens={"train": 9, "held_out": 2}, sentences={"train": 3, "held_out": 1})
+    section = TrainingSection(Recipe(), facts, texts=["a"], base=None)
+    evaluation = Evaluation(number=7, forward=2.0, backward=2.0, mean=2.0, words=3, best=True)
+    at = Progress(steps=7, epoch=1, step_in_epoch=3)
     for progress, says in [
-        (at, "7 (in pass 2 over the text)"),
-        (replace(at, step=0), "7 (1 pass over the text)"),
-        (replace(at, step=0, epoch=2), "7 (2 passes over the text)"),
+        (at, "7 (in epoch 2)"),
+        (replace(at, step_in_epoch=0), "7 (1 epoch)"),
+        (replace(at, step_in_epoch=0, epoch=2), "7 (2 epochs)"),
     ]:
-        assert f"| steps | {says} |" in story.tell(progress, look)
+        assert f"| steps | {says} |" in section.markdown(progress, evaluation)

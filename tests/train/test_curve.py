@@ -1,4 +1,4 @@
-"""The picture of a run, and what TensorBoard is told."""
+"""The learning curve of a run, and its log for TensorBoard."""
 
 import importlib.util
 import json
@@ -10,20 +10,20 @@ from xml.etree import ElementTree
 import pytest
 
 from bilmo.train import curve
-from bilmo.train import tensorboard as board
-from bilmo.train.events import Look, Step
+from bilmo.train.events import Evaluation, Step
 from bilmo.train.run import train
+from bilmo.train.tensorboard import tensorboard
 from small_runs import log, recipe, write_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def step(number, loss, skipped=False):
-    return {"what": "step", "number": number, "loss": loss, "skipped": skipped}
+    return {"event": "step", "number": number, "loss": loss, "skipped": skipped}
 
 
-def look(number, mean):
-    return {"what": "look", "number": number, "mean": mean}
+def evaluation(number, mean):
+    return {"event": "evaluation", "number": number, "mean": mean}
 
 
 def written(folder, events, end=""):
@@ -46,22 +46,23 @@ def test_the_picture_of_a_run_shows_both_curves_of_its_log(tmp_path):
     text = write_text(tmp_path)
     list(train([text], tmp_path / "model", recipe(tmp_path, evaluate_every=5)))
     points, words = lines_of((tmp_path / "model" / "curve.svg").read_text(encoding="utf-8"))
-    steps, looks = (log(tmp_path / "model", what) for what in ("step", "look"))
-    assert len(points["train"]) == len(steps) and len(points["held"]) == len(looks) > 3
-    assert f"best {min(entry['mean'] for entry in looks):.1f}" in words
-    # A picture counts from its top: what is lower there is a lower perplexity.
-    heights = [-y for _, y in points["held"]]
-    means = [entry["mean"] for entry in looks]
+    steps, evaluations = (log(tmp_path / "model", event) for event in ("step", "evaluation"))
+    assert len(points["train"]) == len(steps) and len(points["held-out"]) == len(evaluations) > 3
+    assert f"best {min(entry['mean'] for entry in evaluations):.1f}" in words
+    # y counts from the top of the picture: a larger y is a lower perplexity.
+    heights = [-y for _, y in points["held-out"]]
+    means = [entry["mean"] for entry in evaluations]
     assert heights[means.index(min(means))] == min(heights)
     assert [x for x, _ in points["train"]] == sorted(x for x, _ in points["train"])
 
 
-def test_steps_that_were_repeated_count_once_and_those_undone_not_at_all(tmp_path):
-    path = written(tmp_path, [step(1, 3.0), step(2, 2.0), look(2, 8.0), step(2, 2.0), step(3, 9.0, skipped=True),
-                              step(4, 1.0), look(2, 8.0)])  # fmt: skip
-    trained, held = curve.read(path)
-    assert trained == [(1, pytest.approx(math.exp(3))), (2, pytest.approx(math.exp(2))), (4, pytest.approx(math.e))]
-    assert held == [(2, 8.0)]
+def test_repeated_steps_count_once_and_skipped_steps_do_not_count(tmp_path):
+    path = written(tmp_path, [step(1, 3.0), step(2, 2.0), evaluation(2, 8.0), step(2, 2.0), step(3, 9.0, skipped=True),
+                              step(4, 1.0), evaluation(2, 8.0)])  # fmt: skip
+    trained, held_out = curve.read(path)
+    assert [at for at, _ in trained] == [1, 2, 4]
+    assert [value for _, value in trained] == pytest.approx([math.exp(3), math.exp(2), math.e])
+    assert held_out == [(2, 8.0)]
 
 
 def test_a_long_log_is_drawn_as_means_of_its_steps(tmp_path):
@@ -75,13 +76,13 @@ def test_a_long_log_is_drawn_as_means_of_its_steps(tmp_path):
     "events, end",
     [
         ([], ""),
-        ([], '{"what": "st'),
+        ([], '{"event": "st'),
         ([step(1, 2.0)], ""),
-        ([look(0, 5.0)], ""),
-        ([step(1, None, skipped=True), look(1, None)], ""),
-        ([step(1, 2.0), look(1, 1e30)], '{"what": "look", "numb'),
+        ([evaluation(0, 5.0)], ""),
+        ([step(1, None, skipped=True), evaluation(1, None)], ""),
+        ([step(1, 2.0), evaluation(1, 1e30)], '{"event": "evaluation", "numb'),
     ],
-    ids=["empty", "torn", "one step", "one look", "nothing finite", "huge"],
+    ids=["empty", "torn", "one step", "one evaluation", "nothing finite", "huge"],
 )
 def test_any_log_makes_a_picture(tmp_path, events, end):
     curve.draw(written(tmp_path, events, end), tmp_path / "curve.svg")
@@ -89,54 +90,54 @@ def test_any_log_makes_a_picture(tmp_path, events, end):
     assert all(math.isfinite(value) for line in points.values() for point in line for value in point)
 
 
-def test_a_line_that_a_power_cut_left_in_part_does_not_stop_the_run(tmp_path):
+def test_a_line_that_a_power_cut_left_incomplete_does_not_stop_the_run(tmp_path):
     text = write_text(tmp_path)
     events = train([text], tmp_path / "model", recipe(tmp_path))
     for _, _event in zip(range(8), events, strict=False):
         pass
     events.close()
     with (tmp_path / "model" / "train.jsonl").open("a", encoding="utf-8") as file:
-        file.write('{"what": "step", "num')
+        file.write('{"event": "step", "num')
     *_, last = train([text], tmp_path / "model", recipe(tmp_path))
     assert last.progress.finished
     lines = (tmp_path / "model" / "train.jsonl").read_text(encoding="utf-8").splitlines()
-    numbers = [entry["number"] for entry in map(json.loads, lines) if entry["what"] == "step"]
+    numbers = [entry["number"] for entry in map(json.loads, lines) if entry["event"] == "step"]
     assert set(numbers) == set(range(1, 27))
 
 
 STEP = Step(number=3, epoch=0, done=0.1, loss=2.0, rate=0.01, words=60, seconds=0.5)
-LOOK = Look(number=4, forward=7.0, backward=9.0, mean=8.0, words=50, best=True)
+EVALUATION = Evaluation(number=4, forward=7.0, backward=9.0, mean=8.0, words=50, best=True)
 
 
-def test_tensorboard_is_told_where_it_is_installed(tmp_path, monkeypatch):
-    told = []
+def test_tensorboard_gets_every_event_if_it_is_installed(tmp_path, monkeypatch):
+    calls = []
 
     class Writer:
         def __init__(self, folder):
-            told.append(folder)
+            calls.append(folder)
 
         def __enter__(self):
             return self
 
         def __exit__(self, *error):
-            told.append("closed")
+            calls.append("closed")
 
         def add_scalar(self, name, value, number):
-            told.append((name, value, number))
+            calls.append((name, value, number))
 
     fake = ModuleType("torch.utils.tensorboard.writer")
-    fake.SummaryWriter = Writer
+    monkeypatch.setattr(fake, "SummaryWriter", Writer, raising=False)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", ModuleType("torch.utils.tensorboard"))
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard.writer", fake)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
-    with board.board(tmp_path / "board") as show:
+    with tensorboard(tmp_path / "board") as show:
         show(STEP)
-        show(LOOK)
-    assert told == [
+        show(EVALUATION)
+    assert calls == [
         str(tmp_path / "board"),
         ("loss", 2.0, 3),
         ("rate", 0.01, 3),
-        ("words a second", 120.0, 3),
+        ("words per second", 120.0, 3),
         ("held-out perplexity/forward", 7.0, 4),
         ("held-out perplexity/backward", 9.0, 4),
         ("held-out perplexity/mean", 8.0, 4),
@@ -144,9 +145,9 @@ def test_tensorboard_is_told_where_it_is_installed(tmp_path, monkeypatch):
     ]
 
 
-def test_without_tensorboard_a_run_is_silent_about_it(tmp_path, monkeypatch, capsys):
+def test_without_tensorboard_nothing_is_written_or_printed(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with board.board(tmp_path / "board") as show:
+    with tensorboard(tmp_path / "board") as show:
         show(STEP)
-        show(LOOK)
+        show(EVALUATION)
     assert not list(tmp_path.iterdir()) and capsys.readouterr() == ("", "")

@@ -12,16 +12,16 @@ COMMAND = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml")
 
 @pytest.mark.parametrize(
     "name, says",
-    [("nonsense", "known are auto, cpu"), ("meta", "known are auto, cpu"), ("cuda:99", "torch cannot use it here")],
+    [("nonsense", "accepted: auto, cpu"), ("meta", "accepted: auto, cpu"), ("cuda:99", "torch cannot use it here")],
 )
-def test_a_device_that_is_not_there_is_told_and_does_not_spoil_the_folder(tmp_path, name, says):
+def test_a_missing_device_is_refused_and_leaves_no_folder(tmp_path, name, says):
     write_text(tmp_path)
     done = program(tmp_path, *COMMAND, "--device", name)
     assert done.code == 1 and f"device is '{name}'; {says}" in done.err
     assert not (tmp_path / "model").exists()
 
 
-def test_an_unknown_precision_is_told(tmp_path):
+def test_an_unknown_precision_is_refused(tmp_path):
     write_text(tmp_path)
     done = program(tmp_path, *COMMAND, "--precision", "half")
     assert done.code == 1 and "train.precision" in done.err and "'float32' or 'bfloat16'" in done.err
@@ -59,7 +59,7 @@ def test_a_run_in_bfloat16_learns_and_keeps_its_weights_in_float32(tmp_path, cel
     assert {value.dtype for value in run.model.state_dict().values()} == {torch.float32}
 
 
-def test_a_run_in_bfloat16_that_is_broken_off_goes_on_to_the_same_bits(tmp_path):
+def test_a_run_in_bfloat16_is_resumed_to_the_same_bits(tmp_path):
     text = write_text(tmp_path)
     settings = recipe(tmp_path, precision="bfloat16", context="stream", window=5, epochs=1)
     list(train([text], tmp_path / "undisturbed", settings))
@@ -69,3 +69,20 @@ def test_a_run_in_bfloat16_that_is_broken_off_goes_on_to_the_same_bits(tmp_path)
     events.close()
     list(train([text], tmp_path / "model", settings))
     assert same_bits(weights(tmp_path / "model"), weights(tmp_path / "undisturbed"))
+
+
+def test_the_memory_of_an_lstm_stays_in_float32(tmp_path):
+    """In bfloat16 a memory of 1 that grows by 0.001 at every step would never grow."""
+    write_text(tmp_path)
+    run = loop(tmp_path, precision="bfloat16", context="stream", window=5)
+    run.step(run.text(0)[0], 0.5)
+    parts = run.checkpoint().state.named()
+    assert {part.dtype for part in parts.values()} == {torch.float32}
+    memory = torch.cat([part.flatten() for name, part in parts.items() if name.endswith(".c")])
+    assert not torch.equal(memory, memory.bfloat16().float())
+
+
+def test_evaluations_of_a_run_in_bfloat16_are_in_float32(tmp_path):
+    write_text(tmp_path)
+    half, full = (loop(tmp_path, precision=precision) for precision in ("bfloat16", "float32"))
+    assert half.held_out_loss(100) == full.held_out_loss(100)

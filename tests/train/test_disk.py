@@ -1,16 +1,18 @@
-"""Disks that are full, folders that cannot be written, and what kills leave backward."""
+"""Full disks, folders that cannot be written, and what killed processes leave behind."""
 
 import contextlib
 import errno
 import os
 import resource
 import tempfile
+from pathlib import Path
 
 import pytest
 from safetensors import SafetensorError
 
 import bilmo
 from bilmo.errors import DamagedFile, OutputError
+from bilmo.store import checkpoint as checkpoint_files
 from bilmo.train import checkpoint
 from bilmo.train.events import Step
 from bilmo.train.run import train
@@ -22,7 +24,7 @@ COMMAND = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml")
 
 @contextlib.contextmanager
 def files_up_to(limit):
-    """The system refuses to let any file grow beyond so many bytes, half-way through writing it."""
+    """The system lets no file grow beyond so many bytes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
     try:
@@ -32,8 +34,8 @@ def files_up_to(limit):
 
 
 @pytest.fixture
-def begun(tmp_path):
-    """A run that was broken off after its first checkpoint and its first look."""
+def stopped(tmp_path):
+    """A run that was stopped after its first checkpoint and its first evaluation."""
     text = write_text(tmp_path)
     events = train([text], tmp_path / "model", recipe(tmp_path))
     for event in events:
@@ -48,8 +50,8 @@ def left_over(folder):
 
 
 @pytest.mark.parametrize("what", ["training/checkpoint.safetensors", "model.safetensors"])
-def test_a_disk_that_is_full_leaves_the_last_checkpoint_and_model_whole(begun, what):
-    folder, text = begun
+def test_a_disk_that_is_full_leaves_the_last_checkpoint_and_model_whole(stopped, what):
+    folder, text = stopped
     model = folder / "model"
     before = {name: (model / name).read_bytes() for name in ("training/checkpoint.safetensors", "model.safetensors")}
     with files_up_to(len(before[what]) // 2), pytest.raises(OutputError, match="cannot be written"):
@@ -66,8 +68,8 @@ def test_a_disk_that_is_full_leaves_the_last_checkpoint_and_model_whole(begun, w
 @pytest.mark.parametrize(
     "error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), SafetensorError("I/O error: No space left on device")]
 )
-def test_a_checkpoint_is_written_beside_the_old_one(begun, monkeypatch, error):
-    folder, text = begun
+def test_a_checkpoint_that_fails_leaves_the_old_one(stopped, monkeypatch, error):
+    folder, text = stopped
     path = folder / "model" / "training" / "checkpoint.safetensors"
     before = path.read_bytes()
 
@@ -75,7 +77,7 @@ def test_a_checkpoint_is_written_beside_the_old_one(begun, monkeypatch, error):
         target.write_bytes(before[: len(before) // 2])
         raise error
 
-    monkeypatch.setattr(checkpoint, "save_file", half)
+    monkeypatch.setattr(checkpoint_files, "save_file", half)
     with pytest.raises(OutputError, match=r"checkpoint.safetensors: .*cannot be written .*No space left on device"):
         list(train([text], folder / "model", recipe(folder)))
     assert path.read_bytes() == before and not left_over(folder)
@@ -89,15 +91,26 @@ def test_a_disk_that_is_full_while_the_text_is_read_leaves_nothing(tmp_path):
     assert not (tmp_path / "model").exists()
 
 
-def test_a_folder_below_a_file_is_told(tmp_path):
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        ("text.txt/model", "text.txt/model: cannot be written (Not a directory)"),
+        ("/proc/self/model", "/proc/self/model: cannot be written: the folder /proc/self cannot hold new files"),
+        ("/proc/model", "/proc/model: cannot be written: the folder /proc cannot hold new files"),
+        ("n" * 300, "cannot be written (File name too long)"),
+    ],
+)
+def test_a_place_that_cannot_hold_files_is_an_error(tmp_path, place, says):
+    if not Path("/proc/self").is_dir():
+        pytest.skip("there is no /proc")
     write_text(tmp_path)
-    done = program(tmp_path, "train", "text.txt", "-o", "text.txt/model", "--recipe", "recipe.toml")
-    assert done.code == 1 and "text.txt/model: cannot be written (Not a directory)" in done.err
+    done = program(tmp_path, "train", "text.txt", "-o", place, "--recipe", "recipe.toml")
+    assert done.code == 1 and says in done.err
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
-def test_a_folder_that_may_not_be_written_is_told(begun):
-    folder, _ = begun
+def test_a_folder_that_may_not_be_written_is_named(stopped):
+    folder, _ = stopped
     for path in (folder / "model" / "training", folder / "model"):
         path.chmod(0o500)
     try:
@@ -108,8 +121,8 @@ def test_a_folder_that_may_not_be_written_is_told(begun):
     assert done.code == 1 and "cannot be written" in done.err
 
 
-def test_a_disk_that_became_read_only_leaves_the_last_checkpoint_whole(begun, monkeypatch):
-    folder, text = begun
+def test_a_disk_that_became_read_only_leaves_the_last_checkpoint_whole(stopped, monkeypatch):
+    folder, text = stopped
     path = folder / "model" / "training" / "checkpoint.safetensors"
     before = path.read_bytes()
 
@@ -122,8 +135,8 @@ def test_a_disk_that_became_read_only_leaves_the_last_checkpoint_whole(begun, mo
     assert path.read_bytes() == before
 
 
-def test_what_a_kill_left_half_written_is_removed_by_the_next_run(begun):
-    folder, text = begun
+def test_files_that_a_killed_process_left_incomplete_are_removed_by_the_next_run(stopped):
+    folder, text = stopped
     work = folder / "model" / "training"
     (work / ".checkpoint.safetensors.x1.partial").write_bytes(b"half")
     (folder / "model" / ".x2.partial").mkdir()
@@ -132,9 +145,11 @@ def test_what_a_kill_left_half_written_is_removed_by_the_next_run(begun):
     assert not left_over(folder)
 
 
-def test_a_checkpoint_that_is_damaged_is_told_by_name(begun):
-    folder, text = begun
+def test_a_damaged_checkpoint_is_named(stopped):
+    folder, text = stopped
     path = folder / "model" / "training" / "checkpoint.safetensors"
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(DamagedFile, match=r"checkpoint.safetensors: is no checkpoint of a training run"):
+    with pytest.raises(
+        DamagedFile, match=r"checkpoint.safetensors: is not a checkpoint of this run .* Remove it to start over"
+    ):
         list(train([text], folder / "model", recipe(folder)))

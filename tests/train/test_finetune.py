@@ -1,4 +1,4 @@
-"""A trained model goes on with other text: judged before, the best kept, words added, a softmax made where none was."""
+"""Fine-tuning: evaluated before, the best kept, words added, a softmax made if there is none."""
 
 from dataclasses import replace
 
@@ -11,8 +11,8 @@ from bilmo.errors import ConfigError
 from bilmo.formats import open as layouts
 from bilmo.ids.vocab import Vocab
 from bilmo.train import checkpoint
-from bilmo.train.build import shape_from
-from bilmo.train.events import Finished, Look, Prepared, Step
+from bilmo.train.build import plan_finetuning
+from bilmo.train.events import Evaluation, Finished, Prepared, Step
 from bilmo.train.prior import Prior
 from bilmo.train.recipe import TextRecipe
 from bilmo.train.run import Base, train
@@ -22,12 +22,12 @@ from small_runs import log, recipe, same_bits, weights, write_text
 import old_models
 
 NEW = ("zebra", "zebra", "zebra", "yak", "yak", "the", "saw", ".")
-"""Words of a text that the base model has not met; the first is the most frequent."""
+"""Words of a text that the base model does not know; the first is the most frequent."""
 
 
 @pytest.fixture(scope="module", params=["chars", "table"])
 def base(request, tmp_path_factory):
-    """A model that bilmo trained, which spells its words or looks them up."""
+    """A model that bilmo trained, with characters or with a word table."""
     place = tmp_path_factory.mktemp(request.param)
     text = write_text(place)
     list(train([text], place / "model", recipe(place, words=request.param)))
@@ -35,21 +35,21 @@ def base(request, tmp_path_factory):
 
 
 def tuned(base, text, to, add_words=0, **changes):
-    """All events of a run that goes on from a model of any layout."""
+    """All events of a run that fine-tunes a model of any layout."""
     given = Base(layouts.read(base), str(base), add_words)
     return list(train([text], to, recipe(text.parent, **changes), given))
 
 
-def looks(events):
-    return [event for event in events if isinstance(event, Look)]
+def evaluations(events):
+    return [event for event in events if isinstance(event, Evaluation)]
 
 
-def test_perplexity_is_told_before_and_after_and_what_got_better_is_kept(base, tmp_path):
+def test_perplexity_is_measured_before_and_after_and_the_better_model_is_kept(base, tmp_path):
     text = write_text(tmp_path, words=("the", "cat", "the", "cat", "."))
     events = tuned(base, text, tmp_path / "new", epochs=4)
-    before, *after = looks(events)
+    before, *after = evaluations(events)
     assert before.number == 0 and before.best
-    best = min(after, key=lambda look: look.mean)
+    best = min(after, key=lambda evaluation: evaluation.mean)
     assert best.mean < 0.7 * before.mean
     assert isinstance(events[0], Prepared) and isinstance(events[-1], Finished)
     assert np.exp(events[-1].progress.best) == pytest.approx(best.mean)
@@ -59,21 +59,21 @@ def test_perplexity_is_told_before_and_after_and_what_got_better_is_kept(base, t
 
 
 @pytest.mark.parametrize("rate", [0.0, 30.0])
-def test_where_nothing_gets_better_the_model_stays_what_it_was(base, tmp_path, rate):
+def test_if_nothing_improves_the_model_stays_as_it_was(base, tmp_path, rate):
     text = write_text(tmp_path)
     events = tuned(base, text, tmp_path / "new", rate=rate, evaluate_every=3, patience=2)
-    before, *after = looks(events)
-    assert before.best and after and not any(look.best for look in after)
+    before, *after = evaluations(events)
+    assert before.best and after and not any(evaluation.best for evaluation in after)
     if rate:
-        assert all(look.mean > before.mean for look in after)
-    assert "got no better in 2 looks" in events[-1].why
+        assert all(evaluation.mean > before.mean for evaluation in after)
+    assert "no improvement in the last 2 evaluations" in events[-1].reason
     assert same_bits(weights(tmp_path / "new"), weights(base))
 
 
-def test_an_old_model_that_stays_what_it_was_gives_the_vectors_it_gave(tmp_path):
+def test_an_old_model_that_stays_as_it_was_gives_the_same_vectors(tmp_path):
     old_models.write_checkpoint(tmp_path / "old", vocab=(*old_models.MARKS, "the", "cat"))
     text = write_text(tmp_path)
-    assert looks(tuned(tmp_path / "old", text, tmp_path / "new", rate=0.0))[0].best
+    assert evaluations(tuned(tmp_path / "old", text, tmp_path / "new", rate=0.0))[0].best
     sentences = [["the", "cat"], ["dog"]]
     before, after = (bilmo.load(tmp_path / name).layers(sentences) for name in ("old", "new"))
     for ours, theirs in zip(after, before, strict=True):
@@ -96,10 +96,10 @@ def test_added_words_get_a_row_and_are_then_predicted(base, tmp_path):
     assert np.exp(forward[1]) > 0.1  # which was not added, and counts as <UNK>
 
 
-def test_new_rows_begin_as_the_unknown_word_and_no_likelier_together(base):
+def test_new_rows_start_as_the_unknown_word_and_together_as_likely_as_it(base):
     bundle = layouts.read(base)
     words, counts = [*old_models.MARKS, "zebra", "the", "yak", "gnu", "unseen"], np.array([0, 0, 0, 9, 8, 7, 2, 0])
-    shape = shape_from(bundle, TextRecipe(min_count=2), words, counts, add_words=100)
+    shape = plan_finetuning(bundle, TextRecipe(min_count=2), words, counts, add_words=100)
     assert shape.vocab.words == (*bundle.vocab.words, "zebra", "yak", "gnu")  # none that only held-out text has
     made = shape.model(seed=1).state_dict()
     unknown = bundle.vocab.unknown
@@ -110,14 +110,14 @@ def test_new_rows_begin_as_the_unknown_word_and_no_likelier_together(base):
     assert float(chance[-3:].sum() / chance[unknown]) == pytest.approx(1, rel=1e-5)
 
 
-def test_a_new_word_beside_given_vectors_begins_as_what_was_learned_of_unknown_ones(tmp_path):
+def test_a_new_word_beside_given_vectors_starts_as_the_learned_unknown_word(tmp_path):
     text = write_text(tmp_path)
     (tmp_path / "vectors.txt").write_text("the 0.1 0.2\ncat 0.3 0.4\n", encoding="utf-8")
     settings = recipe(tmp_path, words=f"vectors:{tmp_path / 'vectors.txt'}", epochs=1, vocab_size=6)
     list(train([text], tmp_path / "model", settings))
     bundle = layouts.read(tmp_path / "model")
     words, counts = [*old_models.MARKS, "zebra"], np.array([0, 0, 0, 9])
-    made = shape_from(bundle, TextRecipe(), words, counts, add_words=1).model(seed=1).state_dict()
+    made = plan_finetuning(bundle, TextRecipe(), words, counts, add_words=1).model(seed=1).state_dict()
     assert torch.equal(made["bilm.words.table.weight"][-1], bundle.weights["words.table.marks"][2])
     assert not torch.equal(bundle.weights["words.table.marks"][2], bundle.weights["words.table.weight"][2])
 
@@ -159,7 +159,7 @@ def test_a_model_without_a_softmax_gets_one_that_is_trained_alone_at_first(kind,
     assert losses[-1] < losses[0]
 
 
-def test_a_run_that_is_broken_off_goes_on_to_the_same_bits(tmp_path):
+def test_a_run_that_is_stopped_and_resumed_gives_the_same_bits(tmp_path):
     bundle = headless("manylangs", tmp_path / "old")
     text = write_text(tmp_path)
     settings = recipe(tmp_path, head_first=0.5, epochs=1, save_every=2, average=0.5)
@@ -176,7 +176,7 @@ def test_a_run_that_is_broken_off_goes_on_to_the_same_bits(tmp_path):
 
 
 @pytest.mark.parametrize("change", ["network", "softmax", "words", "number", "none"])
-def test_another_model_to_go_on_from_is_refused(base, tmp_path, change):
+def test_a_different_model_to_fine_tune_is_refused(base, tmp_path, change):
     text = write_text(tmp_path)
     settings = recipe(tmp_path)
     bundle = layouts.read(base)
@@ -189,14 +189,15 @@ def test_another_model_to_go_on_from_is_refused(base, tmp_path, change):
     if change == "words":
         bundle = replace(bundle, vocab=Vocab((*bundle.vocab.words[:-1], "other")))
     other = None if change == "none" else Base(bundle, "model", 3 if change == "number" else 2)
-    with pytest.raises(ConfigError, match="the model to go on from is another"):
+    says = {"number": "add_words was 2 and is now 3", "none": "the model to fine-tune: not the same"}
+    with pytest.raises(ConfigError, match=says.get(change, "the model to fine-tune: not the same")):
         next(train([text], tmp_path / "new", settings, other))
 
 
 def test_a_model_of_one_direction_is_refused(tmp_path):
     old_models.write_checkpoint(tmp_path / "old", directions=(0,))
     text = write_text(tmp_path)
-    with pytest.raises(ConfigError, match="reads forward only"):
+    with pytest.raises(ConfigError, match="is forward only"):
         tuned(tmp_path / "old", text, tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
@@ -208,20 +209,20 @@ def test_an_old_model_through_the_command_line(tmp_path):
     process = started(tmp_path, *command)
     out, err = process.communicate()
     assert process.returncode == 0, err
-    assert "all is trained" in out and "held-out perplexity" in err
+    assert "training is complete" in out and "held-out perplexity" in err
     assert "head_first = 0.3" in (tmp_path / "new" / "README.md").read_text("utf-8")
     done = program(tmp_path, "evaluate", "new", "text.txt")
     perplexity = float(done.out.split("perplexity mean")[1].split()[0])
     assert done.code == 0 and perplexity < 14  # it knew nothing of these words
     again = program(tmp_path, *command)
-    assert again.code == 0 and "over already" in again.out
+    assert again.code == 0 and "already complete" in again.out
     with (tmp_path / "recipe.toml").open("a", encoding="utf-8") as file:
         file.write("head_first = 0.7\n")
     assert program(tmp_path, *command[:4], "other", *command[5:7], "--epochs", "0.2").code == 0
     assert "head_first = 0.7" in (tmp_path / "other" / "README.md").read_text("utf-8")
 
 
-def test_a_model_that_has_a_softmax_is_not_taught_the_unknown_word_anew(base, tmp_path, monkeypatch):
+def test_a_model_with_a_softmax_does_not_learn_the_unknown_word_again(base, tmp_path, monkeypatch):
     monkeypatch.setattr(Prior, "targets", lambda *_, **__: pytest.fail("a word was hidden"))
     text = write_text(tmp_path)
     assert isinstance(tuned(base, text, tmp_path / "new", epochs=1)[-1], Finished)

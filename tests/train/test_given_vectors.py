@@ -52,7 +52,7 @@ def test_tuned_vectors_change(tmp_path):
 
 
 @pytest.mark.parametrize("more", [(), ("<unk>",)], ids=["mean of all", "the file's own"])
-def test_a_word_without_a_vector_begins_as_an_unknown_one(tmp_path, more):
+def test_a_word_without_a_vector_starts_as_an_unknown_word(tmp_path, more):
     given = write_vectors(tmp_path, 8, more)
     _, rows = trained(tmp_path, epochs=0.1, rate=0.0)
     read = [vector for word, vector in given.items() if word in KNOWN]
@@ -76,12 +76,12 @@ def test_characters_beside_frozen_vectors_are_both_read(tmp_path):
         words.table.weight.zero_()
         without = words(bundle.indexer().words([bundle.indexer().key(word) for word in named]))
         words.table.weight.copy_(table)
-    assert len({tuple(row.tolist()) for row in known}) == len(named)  # spelling tells words without a vector apart
+    assert len({tuple(row.tolist()) for row in known}) == len(named)  # words without a vector differ by their spelling
     changed = (known != without).any(dim=1).tolist()
     assert changed == [True, True, True, False, False]  # words beyond the vocabulary read the row of <UNK>
 
 
-def test_dropped_vectors_teach_the_unknown_row_and_leave_evaluation_alone(tmp_path):
+def test_dropped_vectors_train_the_unknown_row_and_do_not_affect_evaluation(tmp_path):
     write_vectors(tmp_path, 5)
     first, _ = trained(tmp_path, "chars+", epochs=0.1, rate=0.0)
     (tmp_path / "model").rename(tmp_path / "beginning")
@@ -103,9 +103,9 @@ def test_dropout_of_vectors_needs_characters_and_vectors(tmp_path):
 
 @pytest.mark.parametrize(
     "content, says",
-    [(None, "there is no such file"), ("other 1 2 3\n", "holds none of the words asked for"), ("the 1 x\n", "numbers")],
+    [(None, "there is no such file"), ("other 1 2 3\n", "has none of the requested words"), ("the 1 x\n", "numbers")],
 )
-def test_a_vectors_file_that_cannot_be_used_is_told_and_does_not_spoil_the_folder(tmp_path, content, says):
+def test_an_unusable_vectors_file_is_refused_and_leaves_no_folder(tmp_path, content, says):
     write_text(tmp_path)
     if content:
         (tmp_path / "glove.txt").write_text(content, encoding="utf-8")

@@ -1,11 +1,10 @@
-"""Memory grows with the number of distinct words, and hardly with the length of the text."""
+"""Memory grows with the number of distinct words, and very little with the length of the text."""
 
 import os
 import sys
 import tracemalloc
 
 import bilmo.train.corpus
-from bilmo.text.split import at_spaces
 from bilmo.train.corpus import build
 from program import started
 from small_runs import write_text
@@ -16,7 +15,7 @@ takes half of it."""
 
 
 def peak(folder, text, model):
-    """Bytes that a run of a few steps had in use at most, through the command line."""
+    """Peak memory in bytes of a run of a few steps, through the command line."""
     share = 2400 / (folder / text).stat().st_size  # of a pass; about ten steps
     process = started(folder, "train", text, "-o", model, "--recipe", "recipe.toml", "--epochs", str(share))
     _, status, usage = os.wait4(process.pid, 0)
@@ -25,7 +24,7 @@ def peak(folder, text, model):
     return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def test_a_run_on_twenty_times_the_text_takes_hardly_more_memory(tmp_path):
+def test_a_run_on_twenty_times_the_text_takes_little_more_memory(tmp_path):
     write_text(tmp_path, lines=5000)
     (tmp_path / "long.txt").write_bytes((tmp_path / "text.txt").read_bytes() * 20)
     assert peak(tmp_path, "long.txt", "b") - peak(tmp_path, "text.txt", "a") < MOST
@@ -38,7 +37,7 @@ def test_reading_twenty_times_the_text_takes_the_same_memory(tmp_path, monkeypat
     for times in (1, 20):
         tracemalloc.start()
         lines = (f"{line} {n % 500}" for n in range(1000 * times))
-        build(lines, at_spaces, tmp_path / str(times), held_out=0.1, seed=1)
+        build(lines, "spaces", tmp_path / str(times), held_out=0.1, seed=1)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] - peaks[0] < 2**17

@@ -33,7 +33,7 @@ def test_every_word_gives_up_the_same_part_of_one_occurrence(counts, seed):
     assert set(seen[seen != text]) <= {UNKNOWN}
 
 
-def test_words_become_unknown_as_often_as_they_were_expected_to():
+def test_words_become_unknown_as_often_as_expected():
     counts = [100, 2, 1, 1]
     text = np.repeat([3, 4, 5], 20_000)
     seen = prior(counts).targets(text, np.random.default_rng(1)).reshape(3, -1)
@@ -42,14 +42,14 @@ def test_words_become_unknown_as_often_as_they_were_expected_to():
     assert not prior(counts).targets(marks, np.random.default_rng(1)).any()
 
 
-def test_where_the_text_has_unknown_words_none_is_made_unknown():
+def test_if_the_text_has_unknown_words_no_other_word_becomes_unknown():
     some = Prior(np.array([0, 0, 0, 9, 2, 1, 1]), np.array([0, 1, 2, 3, 4, 5, UNKNOWN]), UNKNOWN)
     text = np.repeat([3, 4, 5, 6], 100)
     assert some.targets(text, np.random.default_rng(1)).tolist() == np.repeat([3, 4, 5, UNKNOWN], 100).tolist()
     assert some.log_shares({0: 3.0}, 6).exp().numpy() * 22 == pytest.approx([4, 1, 2, 10, 3, 2])
 
 
-def test_training_hides_words_from_the_softmax_and_looks_do_not(tmp_path):
+def test_training_hides_words_from_the_softmax_and_evaluations_do_not(tmp_path):
     rare = tuple(f"word{n}" for n in range(400))
     write_text(tmp_path, words=("the", *rare))
     run = loop(tmp_path)
@@ -58,7 +58,7 @@ def test_training_hides_words_from_the_softmax_and_looks_do_not(tmp_path):
 
     def listening(text, words, targets, state, loss):
         ids = text.forward.targets[0]
-        hidden.append((targets(ids) != run._targets(ids)).any())
+        hidden.append((targets(ids) != run._vocab_ids[ids]).any())
         return forward(text, words, targets, state, loss)
 
     run.model.forward = listening
@@ -66,5 +66,5 @@ def test_training_hides_words_from_the_softmax_and_looks_do_not(tmp_path):
         run.step(run.text(0)[number], 0.1)
     assert any(hidden)
     hidden.clear()
-    run._look_seconds()
+    run.evaluate()
     assert hidden and not any(hidden)

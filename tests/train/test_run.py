@@ -1,4 +1,4 @@
-"""A training run through the command line: made, killed, gone on with, refused."""
+"""A training run through the command line: made, killed, resumed, refused."""
 
 import os
 import random
@@ -20,12 +20,12 @@ from small_runs import log, same_bits, threads, weights, write_text
 
 COMMAND = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml")
 THREADS = {"sentences": 1, "stream": 2}
-"""A run must be the same again on one thread, and on two that work side by side."""
+"""A run must be repeatable on one thread, and on two that work side by side."""
 
 
 @pytest.fixture(scope="module", params=THREADS)
 def undisturbed(request, tmp_path_factory):
-    """A finished run, for each way to read text."""
+    """A complete run, for each context."""
     folder = tmp_path_factory.mktemp(request.param)
     write_text(folder)
     with (folder / "recipe.toml").open("a", encoding="utf-8") as file:
@@ -38,7 +38,7 @@ def undisturbed(request, tmp_path_factory):
 
 @pytest.fixture
 def again(undisturbed, tmp_path):
-    """A folder with the same text and recipe, and how many threads to use there."""
+    """A folder with the same text and recipe, and the number of threads to use."""
     for name in ("text.txt", "recipe.toml"):
         (tmp_path / name).write_bytes((undisturbed / name).read_bytes())
     return tmp_path, THREADS[recipes.read(str(tmp_path / "recipe.toml")).train.context]
@@ -54,13 +54,13 @@ def test_the_model_of_a_run_loads_embeds_and_scores(undisturbed):
 
 
 def test_a_run_learns_something(undisturbed):
-    looks = log(undisturbed / "model", "look")
-    assert looks[-1]["mean"] < 14  # eleven words and two boundaries; a model that knows nothing is at 14
+    evaluations = log(undisturbed / "model", "evaluation")
+    assert evaluations[-1]["mean"] < 14  # eleven words and two boundaries; a model that knows nothing is at 14
     steps = [entry["loss"] for entry in log(undisturbed / "model", "step")]
     assert np.mean(steps[-5:]) < steps[0]
 
 
-def test_a_killed_run_goes_on_to_the_same_bits_and_repeats_no_more_than_it_may(undisturbed, again):
+def test_a_killed_run_is_resumed_to_the_same_bits_and_repeats_no_more_than_it_may(undisturbed, again):
     folder, cores = again
     chosen = random.Random(0)
     path = folder / "model" / "train.jsonl"
@@ -84,7 +84,7 @@ def test_a_killed_run_goes_on_to_the_same_bits_and_repeats_no_more_than_it_may(u
     assert repeats and all(repeated <= 5 for repeated in repeats)
 
 
-def test_a_run_that_is_broken_off_at_any_point_goes_on_to_the_same_bits(undisturbed, again, monkeypatch):
+def test_a_run_that_is_stopped_at_any_event_is_resumed_to_the_same_bits(undisturbed, again, monkeypatch):
     folder, cores = again
     monkeypatch.chdir(folder)
     chosen = random.Random(2)
@@ -102,11 +102,11 @@ def test_a_run_that_is_broken_off_at_any_point_goes_on_to_the_same_bits(undistur
 def test_a_finished_run_says_so_and_changes_nothing(undisturbed):
     before = {path: path.read_bytes() for path in (undisturbed / "model").rglob("*") if path.is_file()}
     done = program(undisturbed, *COMMAND)
-    assert done.code == 0 and "over already" in done.out
+    assert done.code == 0 and "already complete" in done.out
     assert {path: path.read_bytes() for path in before} == before
 
 
-def test_a_text_that_was_damaged_on_disk_is_refused_and_can_be_made_anew(again):
+def test_a_damaged_corpus_is_refused_and_can_be_made_again(again):
     folder, number = again
     with threads(number):
         assert program(folder, *COMMAND).code == 0
@@ -115,13 +115,15 @@ def test_a_text_that_was_damaged_on_disk_is_refused_and_can_be_made_anew(again):
         (work / "checkpoint.safetensors").unlink()
         (work / "corpus" / "train.ids").write_bytes(b"")
         done = program(folder, *COMMAND)
-        assert done.code == 1 and "train.ids holds 0" in done.err and "Delete this folder" in done.err
+        assert (
+            done.code == 1 and "train.ids is damaged: it has 0 entries" in done.err and "Delete this folder" in done.err
+        )
         shutil.rmtree(work / "corpus")
         assert program(folder, *COMMAND).code == 0
     assert same_bits(weights(folder / "model"), was)
 
 
-def test_a_text_that_is_gone_is_told(undisturbed):
+def test_a_missing_text_is_named(undisturbed):
     (undisturbed / "text.txt").rename(undisturbed / "away.txt")
     try:
         done = program(undisturbed, *COMMAND)
@@ -143,7 +145,7 @@ def test_changed_text_is_refused(undisturbed):
     finally:
         text = (undisturbed / "text.txt").read_bytes()
         (undisturbed / "text.txt").write_bytes(text.removesuffix(b"more\n"))
-    assert done.code == 1 and "the files of text or word vectors are others, or what is in them changed" in done.err
+    assert done.code == 1 and "the text: not the same as when the run was started" in done.err
 
 
 def test_a_text_of_the_same_size_is_not_the_same_text(undisturbed):
@@ -153,20 +155,20 @@ def test_a_text_of_the_same_size_is_not_the_same_text(undisturbed):
         done = program(undisturbed, *COMMAND)
     finally:
         (undisturbed / "text.txt").write_bytes(text)
-    assert done.code == 1 and "what is in them changed" in done.err
+    assert done.code == 1 and "the text: not the same" in done.err
 
 
-def test_the_same_text_may_be_named_in_another_way(undisturbed):
+def test_the_same_text_may_have_another_path(undisturbed):
     done = program(undisturbed, "train", str(undisturbed / "text.txt"), *COMMAND[2:])
-    assert done.code == 0 and "over already" in done.out
+    assert done.code == 0 and "already complete" in done.out
 
 
-def test_kills_at_any_moment_cost_no_bit(undisturbed, again):
+def test_a_run_killed_at_any_moment_is_resumed_to_the_same_bits(undisturbed, again):
     folder, cores = again
     chosen = random.Random(3)
     for _ in range(5):
         process = started(folder, *COMMAND, threads=cores)
-        time.sleep(chosen.uniform(0.5, 5))  # while it is loaded, reads, trains, looks, or saves
+        time.sleep(chosen.uniform(0.5, 5))  # while it loads, reads, trains, evaluates, or saves
         process.kill()
         process.communicate()
     with threads(cores):
@@ -175,7 +177,7 @@ def test_kills_at_any_moment_cost_no_bit(undisturbed, again):
     assert not list((folder / "model").glob("**/*.partial"))
 
 
-def test_ctrl_c_says_how_to_go_on(tmp_path):
+def test_ctrl_c_says_how_to_resume(tmp_path):
     write_text(tmp_path, lines=4000)
     process = started(tmp_path, *COMMAND)
     while not (tmp_path / "model" / "training" / "checkpoint.safetensors").exists():
@@ -218,7 +220,7 @@ def test_ctrl_c_before_anything_was_saved_says_so(tmp_path):
         ("recipe.toml", b"[network]\nwords = 'letters'\n", "accepted: chars, table"),
     ],
 )
-def test_a_mistake_is_told_in_a_line(tmp_path, name, content, says):
+def test_a_mistake_is_reported_in_one_line(tmp_path, name, content, says):
     write_text(tmp_path)
     (tmp_path / name).write_bytes(content)
     done = program(tmp_path, *COMMAND)
@@ -231,19 +233,19 @@ def test_a_folder_that_is_something_else_is_left_alone(tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "precious.txt").write_text("mine", encoding="utf-8")
     done = program(tmp_path, *COMMAND)
-    assert done.code == 1 and "exists already and is no training run" in done.err
+    assert done.code == 1 and "exists already and is not a training run" in done.err
     assert [file.name for file in (tmp_path / "model").iterdir()] == ["precious.txt"]
 
 
 @pytest.mark.parametrize("name", ["training/mine.txt", "training/corpus/mine.txt", "training/run.txt"])
-def test_a_folder_of_training_text_is_no_run_and_is_left_alone(tmp_path, name):
+def test_a_folder_of_training_text_is_not_a_run_and_is_left_alone(tmp_path, name):
     text = write_text(tmp_path)
     precious = tmp_path / "model" / name
     precious.parent.mkdir(parents=True)
     precious.write_bytes(text.read_bytes())
     for source in ("text.txt", "model/training"):
         done = program(tmp_path, "train", source, *COMMAND[2:])
-        assert done.code == 1 and "exists already and is no training run" in done.err
+        assert done.code == 1 and "exists already and is not a training run" in done.err
         assert precious.read_bytes() == text.read_bytes()
 
 
@@ -254,12 +256,12 @@ def test_files_beside_an_empty_training_folder_are_left_alone(tmp_path):
     for content in (text.read_bytes(), b"\n"):
         text.write_bytes(content)
         done = program(tmp_path, *COMMAND)
-        assert done.code == 1 and "exists already and is no training run" in done.err
+        assert done.code == 1 and "exists already and is not a training run" in done.err
     assert {path.name for path in (tmp_path / "model").iterdir()} == {"training", "README.md"}
     assert (tmp_path / "model" / "README.md").read_text(encoding="utf-8") == "mine"
 
 
-def test_folders_that_were_made_for_nothing_are_removed(tmp_path):
+def test_folders_of_a_run_that_never_started_are_removed(tmp_path):
     write_text(tmp_path).write_text("\n", encoding="utf-8")
     (tmp_path / "mine").mkdir()
     for place in ("new/model", "mine/new/model", "mine"):
@@ -268,10 +270,10 @@ def test_folders_that_were_made_for_nothing_are_removed(tmp_path):
     assert not list((tmp_path / "mine").iterdir())
 
 
-def test_a_name_that_is_not_utf8_is_no_hindrance(tmp_path):
+def test_a_text_may_have_a_name_that_is_not_utf8(tmp_path):
     write_text(tmp_path).rename(tmp_path / os.fsdecode(b"caf\xe9.txt"))
     command = ("train", os.fsdecode(b"caf\xe9.txt"), *COMMAND[2:], "--epochs", "0.2")
-    for says in ("all is trained", "over already"):
+    for says in ("training is complete", "already complete"):
         done = program(tmp_path, *command)
         assert done.code == 0 and says in done.out
     assert "caf?.txt" in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
@@ -280,11 +282,11 @@ def test_a_name_that_is_not_utf8_is_no_hindrance(tmp_path):
 def test_a_model_cannot_have_a_name_that_is_not_utf8(tmp_path):
     write_text(tmp_path)
     done = program(tmp_path, "train", "text.txt", "-o", os.fsdecode(b"mod\xe9le"), "--recipe", "recipe.toml")
-    assert done.code == 1 and "is no name in UTF-8" in done.err
+    assert done.code == 1 and "the name is not UTF-8" in done.err
     assert {path.name for path in tmp_path.iterdir()} == {"text.txt", "recipe.toml"}
 
 
-def test_a_checkpoint_of_another_network_is_told(tmp_path):
+def test_a_checkpoint_of_another_network_is_refused(tmp_path):
     write_text(tmp_path)
     assert program(tmp_path, *COMMAND, "--epochs", "0.2").code == 0
     other = ("train", "text.txt", "-o", "other", "--recipe", "recipe.toml", "--epochs", "0.2", "--width", "6")
@@ -295,17 +297,33 @@ def test_a_checkpoint_of_another_network_is_told(tmp_path):
     assert done.code == 1 and "checkpoint.safetensors: belongs to another network" in done.err
 
 
-def test_a_run_of_another_kind_is_told(tmp_path):
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ('{"bilmo_run": 2, "kind": "task run"}', "model: holds a task run, not a training run"),
+        (
+            '{"recipe": {"text": {"lang": "spaces"}}, "texts": [["text.txt", "ab"]], "lang": "spaces", "base": null}',
+            "model: was started by another version of bilmo (run format 1; this version resumes format 2). "
+            "Finish it with that version. To start over, choose another name or remove model.",
+        ),
+        ("{", "run.json is damaged"),
+    ],
+    ids=["of a task", "of the version before", "damaged"],
+)
+def test_a_run_that_is_not_a_training_run_of_this_version_is_refused_and_left_alone(tmp_path, content, says):
     write_text(tmp_path)
     run = tmp_path / "model" / "training" / "run.json"
     run.parent.mkdir(parents=True)
-    run.write_text('{"task": "tag"}', encoding="utf-8")
+    run.write_text(content, encoding="utf-8")
+    (run.parent / "checkpoint.safetensors").write_bytes(b"of the other run")
+    (run.parent / ".1.partial").write_bytes(b"of the other run")
+    before = sorted(run.parent.iterdir())
     done = program(tmp_path, *COMMAND)
-    assert done.code == 1 and "model: holds no training run that can be gone on with" in done.err
-    assert run.exists()
+    assert done.code == 1 and says in done.err
+    assert sorted(path for path in run.parent.iterdir() if path.name != "bilmo.lock") == before
 
 
-def test_characters_of_held_out_text_alone_get_no_row(tmp_path):
+def test_characters_that_occur_only_in_held_out_text_get_no_row(tmp_path):
     text = write_text(tmp_path, words=("宝玉", "笑", "道", "：", "黛玉", "。"))
     rare = [chr(0x4E00 + 40 * n) for n in range(200)]
     with text.open("a", encoding="utf-8") as file:
@@ -317,16 +335,16 @@ def test_characters_of_held_out_text_alone_get_no_row(tmp_path):
     assert {c for c in rare if c in rows} == trained & set(rare) != set(rare)
 
 
-def test_a_model_does_not_lie_among_its_texts(tmp_path):
+def test_a_model_cannot_be_written_among_its_texts(tmp_path):
     write_text(tmp_path)
     (tmp_path / "texts").mkdir()
     (tmp_path / "text.txt").rename(tmp_path / "texts" / "text.txt")
     done = program(tmp_path, "train", "texts", "-o", "texts/model", "--recipe", "recipe.toml")
-    assert done.code == 1 and "texts/model: lies in texts, whose files are all taken for text" in done.err
+    assert done.code == 1 and "texts/model: is in texts, whose files are all read as text" in done.err
     assert [path.name for path in (tmp_path / "texts").iterdir()] == ["text.txt"]
 
 
-def test_other_word_vectors_in_the_same_file_are_refused(tmp_path):
+def test_changed_word_vectors_are_refused(tmp_path):
     write_text(tmp_path)
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("the 0.1 0.2\ncat 0.3 0.4\n", encoding="utf-8")
@@ -334,10 +352,10 @@ def test_other_word_vectors_in_the_same_file_are_refused(tmp_path):
     assert program(tmp_path, *command).code == 0
     vectors.write_text("the 0.5 0.2\ncat 0.3 0.4\n", encoding="utf-8")
     done = program(tmp_path, *command)
-    assert done.code == 1 and "word vectors are others" in done.err
+    assert done.code == 1 and "the word vectors: not the same" in done.err
 
 
-def test_a_recipe_can_leave_cells_without_a_bound(tmp_path):
+def test_a_recipe_can_remove_the_bound_on_cells(tmp_path):
     write_text(tmp_path)
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(recipe.read_text("utf-8").replace("[network]", "[network]\ncell_clip = inf"), encoding="utf-8")
@@ -346,13 +364,13 @@ def test_a_recipe_can_leave_cells_without_a_bound(tmp_path):
     assert elmo.config.cell.cell_clip == np.inf and np.isfinite(elmo.layers([["the", "cat"]])[0]).all()
 
 
-def test_split_chinese_is_spelled_in_characters(tmp_path):
+def test_chinese_gets_unicode_characters(tmp_path):
     write_text(tmp_path, words=("宝玉", "笑", "道", "：", "黛玉", "。"))
     assert program(tmp_path, *COMMAND, "--epochs", "0.2").code == 0
     assert bilmo.load(tmp_path / "model").config.words.chars.kind == "unicode"
 
 
-def test_minutes_and_epochs_are_not_both_taken(tmp_path):
+def test_minutes_and_epochs_cannot_be_combined(tmp_path):
     write_text(tmp_path)
     done = program(tmp_path, *COMMAND, "--minutes", "1", "--epochs", "1")
     assert done.code == 1 and "minutes and epochs are both given" in done.err
@@ -380,7 +398,7 @@ def test_a_second_run_on_the_same_folder_is_refused(tmp_path):
             assert first.poll() is None, first.communicate()
             time.sleep(0.05)
         second = program(tmp_path, *COMMAND)
-        assert second.code == 1 and "another run is at work" in second.err
+        assert second.code == 1 and "another process is working on it" in second.err
         assert first.poll() is None
     finally:
         first.kill()

@@ -11,13 +11,13 @@ def models() -> None:
     """
     from bilmo import models as box
     from bilmo.cli.show import tables as show
-    from bilmo.store.card import told
+    from bilmo.store.card import fact_in
     from bilmo.store.model_folder import CARD
 
     rows = []
     for name, folder in box.installed().items():
         size = sum(file.stat().st_size for file in folder.iterdir())
         card = (folder / CARD).read_text(encoding="utf-8")
-        facts = (told(card, what) for what in ("trained on", "perplexity on unseen text"))
+        facts = (fact_in(card, what) for what in ("trained on", "perplexity on unseen text"))
         rows.append((name, f"{size / 1e6:.1f} MB", *facts, str(folder)))
     show.table(["name", "size", "trained on", "perplexity", "folder"], rows)

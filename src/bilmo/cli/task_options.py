@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperGroup
 
+from bilmo.cli.show.examples import epilog
+
 if TYPE_CHECKING:
     from bilmo.tasks.core.spec import AnyTask
 
@@ -53,7 +55,7 @@ def task_group(build: Callable[[AnyTask], Callable[..., None]], text: str) -> ty
             for task in _tasks():
                 if task.name == cmd_name:
                     app = typer.Typer(rich_markup_mode="markdown", add_completion=False, pretty_exceptions_enable=False)
-                    app.command(task.name)(build(task))
+                    app.command(task.name, epilog=epilog(str(ctx.info_name), task.name))(build(task))
                     return typer.main.get_command(app)
             return None
 

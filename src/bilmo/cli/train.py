@@ -61,7 +61,9 @@ def train(
     rate: Rate = None,
     dropout: Annotated[float | None, _setting("Dropout; use more for a small corpus.")] = None,
     device: Device = None,
-    precision: Annotated[str | None, _setting("`float32`, or `bfloat16` on GPUs that support it.")] = None,
+    precision: Annotated[
+        str | None, _setting("`float32`, or `bfloat16` on GPUs and processors that support it.")
+    ] = None,
 ) -> None:
     """Train a model on your own text.
 

@@ -1,4 +1,4 @@
-"""A loaded model at work: sentences in, numpy out, in the order they came.
+"""The Embedder: a loaded model that turns sentences into numpy arrays, in their order.
 
 Knows: Bundle, the network. Blind to: files of vectors, tasks, the command line.
 """
@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bilmo.embed.module import ElmoModule
-from bilmo.embed.texts import Embedded, Floats, check, finished, gathered, splitting
+from bilmo.embed.texts import Embedded, Floats, check, gathered, joined, splitter_for
 from bilmo.embed.word_cache import WordCache
-from bilmo.embed.word_cache_file import Known
+from bilmo.embed.word_cache_file import WordVectors
 from bilmo.errors import ConfigError, NoSoftmax, TextError
 from bilmo.ids.batch import Sentence, by_length, listed
 from bilmo.net.bilm import settle
 from bilmo.net.config import Precision
-from bilmo.net.kernels.threads import single_threaded_caller
+from bilmo.net.kernels.threads import caller_threads
 from bilmo.net.layers import Layers
 from bilmo.net.mix import How, Mix, Norm
 from bilmo.net.run import run
@@ -42,13 +42,18 @@ Vectors = NDArray[np.float32]
 BATCH_TOKENS = 4096
 """Tokens of a batch, boundaries included; how sentences are grouped never changes a vector."""
 ROWS = 8
-"""Long sentences that go together, though they are more than a batch, unless the batch was set by the user."""
+"""Long sentences that are computed together although they exceed a batch, unless the user set the size of a batch."""
 STREAM_BATCHES = 4
-"""A stream is embedded in pieces of so many batches, among which sentences of like length go together."""
+"""Batches of a stream that are read at a time; among their sentences, those of similar length go together."""
 
 
 class Embedder:
-    """A model that embeds. Only a carried state is remembered between calls, and only when asked for."""
+    """A model that embeds.
+
+    Any number of threads may use one Embedder at the same time, also by asyncio's `to_thread`; a forked process may
+    use that of its parent, with one thread for torch. Only with start="carry" does a call change the Embedder: the
+    carried state belongs to one caller at a time.
+    """
 
     def __init__(
         self,
@@ -58,22 +63,25 @@ class Embedder:
         split: str = "auto",
         batch_tokens: int | None = None,
         precision: Precision = "float32",
-        known: Known | None = None,
+        word_vectors: WordVectors | None = None,
     ) -> None:
-        """`known`: words whose vectors were computed beforehand, and those vectors."""
+        """`word_vectors`: words whose vectors were computed beforehand, and those vectors."""
         if start not in get_args(Start):
-            raise ConfigError(f"start is {start!r}; known are {', '.join(get_args(Start))}")
+            raise ConfigError(f"start is {start!r}; accepted: {', '.join(get_args(Start))}")
         if precision not in get_args(Precision):
-            raise ConfigError(f"precision is {precision!r}; known are {', '.join(get_args(Precision))}")
+            raise ConfigError(f"precision is {precision!r}; accepted: {', '.join(get_args(Precision))}")
         if batch_tokens is not None and batch_tokens < 1:
-            raise ConfigError(f"batch_tokens is {batch_tokens}; a batch has at least one token")
+            raise ConfigError(f"batch_tokens is {batch_tokens}; it must be 1 or more")
         bundle = settled(bundle) if start == "settled" else bundle
         self.bundle = bundle
         self.config = bundle.config
         self.start = start
         self.precision = precision
-        self.split, self._way = splitting(split, bundle.vocab), split
+        self.split, self._split_name = splitter_for(split, bundle.vocab), split
         self._batch_tokens = batch_tokens
+        self.batch_tokens = batch_tokens or BATCH_TOKENS
+        """Maximum number of tokens in a batch."""
+        self._vector_width = bundle.config.vector_width
         self._indexer = bundle.indexer()
         network = bundle.network()
         self._prepared = network.prepared(precision)
@@ -81,14 +89,14 @@ class Embedder:
         self._softmax = bundle.softmax()
         self._carried: State | None = None
         self._words = WordCache(self._prepared.words, self._indexer, bundle.config.width)
-        if known is not None:
-            words, vectors = known
-            distinct = {self._indexer.key(word): row for row, word in enumerate(words)}  # the last of equal words
+        if word_vectors is not None:
+            words, vectors = word_vectors
+            distinct = {self._indexer.key(word): row for row, word in enumerate(words)}  # of equal words the last
             self._words.preload(list(distinct), torch.from_numpy(vectors[list(distinct.values())]))
 
     def __getstate__(self) -> dict[str, Any]:
-        """What it is made from: weights that were packed are for this machine, and are packed anew on another."""
-        made = {"bundle": self.bundle, "start": self.start, "split": self._way, "precision": self.precision}
+        """What it is made from; packed weights fit this machine only, and are packed again where it is unpickled."""
+        made = {"bundle": self.bundle, "start": self.start, "split": self._split_name, "precision": self.precision}
         return {"made": made | {"batch_tokens": self._batch_tokens}, "preloaded": self._words.preloaded()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -98,7 +106,7 @@ class Embedder:
     def layers(self, sentences: Iterable[Sentence]) -> list[Vectors]:
         """For each sentence (L+1, tokens, 2D): layer 0 is the word alone, the others see its context.
 
-        With start="carry" the call is one batch, and sentence k goes on where sentence k of the last call ended.
+        With start="carry" the call is one batch, and sentence k continues where sentence k of the last call ended.
         """
         return self._vectors(listed(sentences), None)
 
@@ -124,18 +132,18 @@ class Embedder:
     ) -> Embedded | list[Embedded] | list[Floats]:
         """Vectors (tokens, width) of a text, of many texts, or of sentences that are lists of tokens.
 
-        A string is raw text: it is split, and its tokens come back with the vectors. Where it holds several
-        sentences each is embedded by itself. A list of tokens is taken as it is, and gives its vectors alone.
-        Many give a list, in their order.
+        A string is raw text: it is split, and its tokens are returned with the vectors. Each of its sentences is
+        embedded separately. A list of tokens is used as it is, and only its vectors are returned. Several texts give
+        a list in the same order.
 
-        mix: one of the ways of `bilmo.Mix` that need no training; "all" leaves the layers, (L+1, tokens, 2D).
-        pool: "mean" or "max" over the tokens gives one vector a text; zeros where it has no tokens.
-        dtype: "float16" needs half the room and is right to three digits.
+        mix: a mix of `bilmo.Mix` that needs no training; "all" keeps the layers, (L+1, tokens, 2D).
+        pool: "mean" or "max" over the tokens gives one vector per text, zeros if it has no tokens.
+        dtype: "float16" needs half the space and keeps three digits.
         """
         if isinstance(texts, str):
             return self.embed([texts], mix=mix, pool=pool, dtype=dtype)[0]
         items = list(texts)
-        listed([[] if isinstance(item, str) else item for item in items])  # to name what is neither text nor tokens
+        listed([[] if isinstance(item, str) else item for item in items])  # refuses what is neither text nor tokens
         rows = [self.sentences(item) for item in items]
         return _with_tokens(items, rows, self.embed_rows(rows, mix=mix, pool=pool, dtype=dtype))
 
@@ -155,13 +163,13 @@ class Embedder:
         pool: Pool = "none",
         dtype: DType = "float32",
     ) -> Iterator[Embedded] | Iterator[Floats]:
-        """The same as `embed`, one by one, for any number of texts: only a few batches are held at a time.
+        """As `embed`, text by text, for any number of texts: only a few batches are in memory at a time.
 
-        With start="carry" each goes on where the one before ended.
+        With start="carry" each text continues where the one before ended.
         """
         check(pool, dtype)
         if isinstance(texts, str):
-            raise TextError("a stream is of many texts; found one string. Use embed for a single one.")
+            raise TextError("a stream consists of many texts; found one string. Use embed for a single text.")
         return self._stream(texts, mix, pool, dtype)
 
     def _stream(self, texts: Iterable[str | Sentence], mix: How | All, pool: Pool, dtype: DType) -> Iterator[Any]:
@@ -170,16 +178,11 @@ class Embedder:
 
     @property
     def at_once(self) -> int:
-        """Tokens of a stream that are embedded together; a carried state goes from text to text."""
+        """Tokens of a stream that are embedded together; 0 is one text at a time, as a carried state needs it."""
         return 0 if self.start == "carry" else STREAM_BATCHES * self.batch_tokens
 
-    @property
-    def batch_tokens(self) -> int:
-        """Tokens computed at once, at most."""
-        return self._batch_tokens or BATCH_TOKENS
-
     def sentences(self, item: str | Sentence) -> list[Sentence]:
-        """The sentences of a text; a list of tokens is one."""
+        """The sentences of a text; a list of tokens is one sentence."""
         return list(self.split(item)) if isinstance(item, str) else listed([item])
 
     def embed_rows(
@@ -190,20 +193,20 @@ class Embedder:
         pool: Pool = "none",
         dtype: DType = "float32",
     ) -> list[Floats]:
-        """For texts that are split into sentences already: the vectors of each text, as `embed` gives them.
+        """The vectors of texts that are already split into sentences, as `embed` gives them.
 
-        With start="carry" a text is one sentence, however many it holds: a text goes on from its own last call.
+        With start="carry" all sentences of a text are read as one, and text k continues where text k of the last call
+        ended.
         """
         check(pool, dtype)
         if mix == "weighted":
             raise ConfigError(
-                "a weighted mix is learned with a task: use module(), or mix='mean', which it starts from"
+                "a weighted mix is learned with a task: use module(), or mix='mean', which is where its training starts"
             )
         if self.start == "carry":
             rows = [[list(chain.from_iterable(row))] for row in rows]
-        mixed = None if mix == "all" else self._mix(mix)
-        vectors = iter(self._vectors([sentence for row in rows for sentence in row], mixed))
-        return [finished([next(vectors) for _ in row], pool, dtype) for row in rows]
+        vectors = iter(self._vectors(list(chain.from_iterable(rows)), None if mix == "all" else self._mix(mix)))
+        return [joined([next(vectors) for _ in row], pool, dtype) for row in rows]
 
     def _vectors(self, sentences: Sequence[Sentence], mix: Mix | None) -> list[Floats]:
         """For each sentence its layers (L+1, tokens, 2D), or these mixed; layers above the mix are not computed."""
@@ -224,24 +227,24 @@ class Embedder:
         return out
 
     def carried(self) -> dict[str, Vectors]:
-        """The state that the next call goes on from, by name; empty where nothing is carried."""
+        """The state that the next call starts from, by name; empty if there is none."""
         return {name: value.numpy() for name, value in self._carried.named().items()} if self._carried else {}
 
     def carry_on(self, carried: Mapping[str, Vectors]) -> None:
-        """Go on from a state that `carried` gave."""
+        """Let the next call start from a state that `carried` returned."""
         tensors = {name: torch.from_numpy(value) for name, value in carried.items()}
         self._carried = State.from_named(tensors) if tensors else None
 
     def log_probs(self, sentences: Iterable[Sentence]) -> list[Vectors]:
-        """For each sentence (2, tokens + 1) natural logs by the full softmax.
+        """For each sentence (2, tokens + 1): natural logs of probabilities by the full softmax.
 
         Row 0, forward: each word given those before it, then `</S>`. Row 1, backward: `<S>`, then each word, given
-        those after it. A network of one direction has its one row.
+        those after it. A network of one direction has only its row.
         """
         if self._softmax is None or self.bundle.vocab is None:
             raise NoSoftmax(
-                f"this model ({self.bundle.layout}) came without a softmax, so it gives vectors but no probabilities. "
-                "Of the old layouts only a TensorFlow checkpoint holds one."
+                f"this model ({self.bundle.layout}) has no softmax, so it gives vectors but no probabilities. "
+                "Of the old layouts only a TensorFlow checkpoint has one."
             )
         vocab, width = self.bundle.vocab, self.config.width
         sentences = listed(sentences)
@@ -250,19 +253,19 @@ class Embedder:
             for numbers, lengths, values in self._run(sentences, self.config.layers + 1):
                 ids = torch.tensor([id for k in numbers for id in (vocab.begin, *vocab.ids(sentences[k]), vocab.end)])
                 ends = np.cumsum(lengths)
-                before = torch.from_numpy(np.delete(np.arange(len(ids)), ends - 1))  # each place that has a next one
+                before = torch.from_numpy(np.delete(np.arange(len(ids)), ends - 1))  # all but the last of each sentence
                 scores = []
                 for half, direction in enumerate(self.config.directions):
-                    seen, said = (before, before + 1) if direction == "forward" else (before + 1, before)
-                    output = values[-1, seen, half * width : (half + 1) * width]  # of all sentences at once
-                    scores.append(self._softmax.log_probs(output, ids[said]))
+                    read, predicted = (before, before + 1) if direction == "forward" else (before + 1, before)
+                    output = values[-1, read, half * width : (half + 1) * width]  # of all sentences at once
+                    scores.append(self._softmax.log_probs(output, ids[predicted]))
                 parts = torch.stack(scores).split([length - 1 for length in lengths], dim=1)
                 for k, part in zip(numbers, parts, strict=True):
-                    out[k] = part.numpy().copy()  # to let go of the others
+                    out[k] = part.numpy().copy()  # a copy does not keep the others in memory
         return out
 
     def word_vectors(self, words: Sequence[str]) -> Vectors:
-        """(words, D): each word without context, as either half of layer 0 holds it."""
+        """(words, D): the vector of each word without context, which is each half of layer 0."""
         keys = [self._indexer.key(word) for word in words]
         with torch.inference_mode():
             found = self._words.vectors(list(dict.fromkeys(keys)))
@@ -282,14 +285,16 @@ class Embedder:
     ) -> ElmoModule:
         """The model as a torch module: token lists in, (B, T, width) and mask out.
 
-        mixes: how many mixes, each with weights of its own; with more than one, a tuple of as many tensors comes out.
-        tune: train the network too. The module then has a copy, so that this embedder stays as it is.
+        mixes: number of mixes, each with its own weights; more than one give a tuple of tensors.
+        tune: train the network too; otherwise its parameters do not require gradients.
         The other settings are those of `bilmo.Mix`, where `mix` is its `how`.
+
+        The module has its own copy of the network, so this Embedder never changes.
         """
         if self.start == "carry":
-            raise ConfigError("a module starts every sentence afresh; load the model with start='settled' or 'zero'")
+            raise ConfigError("a module cannot carry a state; load the model with start='settled' or 'zero'")
         if mixes < 1:
-            raise ConfigError(f"mixes is {mixes}; there must be at least one")
+            raise ConfigError(f"mixes is {mixes}; it must be 1 or more")
         network = copy.deepcopy(self.bundle.network())
         made = [self._mix(mix, own=own, norm=norm, dropout=dropout, word=word) for _ in range(mixes)]
         return ElmoModule(network if tune else network.requires_grad_(False), self._indexer, self._start, made)
@@ -302,7 +307,7 @@ class Embedder:
         return Mix(**size, how=how, own=own, norm=norm, dropout=dropout, word=word)
 
     def reset(self) -> None:
-        """Forget a carried state: the next call starts from zero."""
+        """Drop the carried state: the next call starts from zero."""
         self._carried = None
 
     def _run(self, sentences: Sequence[Sentence], layers: int) -> Iterator[tuple[list[int], list[int], Tensor]]:
@@ -321,11 +326,11 @@ class Embedder:
             groups = by_length([len(s) for s in sentences], self.batch_tokens, rows)
         for numbers in groups:
             keys, places = self._indexer.places([sentences[k] for k in numbers])
-            values = torch.empty(layers, int(places.lengths.sum()), self.config.vector_width)
+            values = torch.empty(layers, int(places.lengths.sum()), self._vector_width)
             before = self._start.expand(len(numbers))
             if self._carried is not None:
                 before = before.replace_first(self._carried)
-            with torch.inference_mode(), single_threaded_caller():
+            with torch.inference_mode(), caller_threads(1):
                 words = self._words.vectors(keys)
                 _, after = run(self._prepared.stacks, words, places, before, skip=self.config.skip, out=values)
             if self.start == "carry":  # rows beyond those of this call stay as they were
@@ -335,17 +340,17 @@ class Embedder:
 
 
 def settled(bundle: Bundle) -> Bundle:
-    """The same model with its settled start, made here where it brought none."""
+    """The same model with its settled start, which is computed if the model has none."""
     if bundle.start is not None:
         return bundle
-    with single_threaded_caller():
+    with caller_threads(1):
         return replace(bundle, start=settle(bundle.network(), bundle.indexer().batch([[]])))
 
 
 def _with_tokens(
     items: Sequence[str | Sentence], rows: Sequence[Sequence[Sentence]], vectors: Sequence[Floats]
 ) -> list[Any]:
-    """Tokens go with the vectors of a text that was split here."""
+    """Vectors, with the tokens of those texts that were split here."""
     return [
         Embedded(list(chain.from_iterable(row)), found) if isinstance(item, str) else found
         for item, row, found in zip(items, rows, vectors, strict=True)

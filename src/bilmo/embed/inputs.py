@@ -1,6 +1,6 @@
-"""What `bilmo embed` was given to embed: files, folders, standard input, typed text; as texts or lists of tokens.
+"""The inputs of `bilmo embed`: files, folders, standard input, text on the command line; as texts or lists of tokens.
 
-Knows: text files, JSON lines. Blind to: networks, where vectors go.
+Knows: text files, JSON lines. Blind to: networks, output files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ END_MARK = regex.compile(r"[.!?…。！？]$")
 
 @dataclass(frozen=True)
 class Survey:
-    """What a look through all of the input told."""
+    """What one pass over all inputs found."""
 
     lines: int
     characters: int
@@ -38,7 +38,7 @@ class Survey:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Arguments of the command, in their order.
+    """The arguments of the command, in order.
 
     >>> list(Inputs(("He sat on the bank.",)).items())
     ['He sat on the bank.']
@@ -46,22 +46,22 @@ class Inputs:
 
     arguments: tuple[str, ...]
     field: str | None = None
-    """The field of JSON lines that holds the text, or its tokens."""
+    """The field of JSON lines with the text or its tokens."""
     besides: Path | None = None
-    """A file that is no input though it lies in a folder that is: the output of the run before."""
+    """A file to leave out although its folder is an input: the output of an earlier run."""
 
     def items(self) -> Iterator[Item]:
-        """Every line of every input, blank ones too; of standard input only once."""
-        return chain(*self._begun) if self.piped else self._read()
+        """Every line of every input, including blank ones; standard input can be read only once."""
+        return chain(*self._opened) if self.piped else self._read()
 
     @property
     def sample(self) -> list[Item]:
-        """The first lines, for whoever wants to know what the text is like."""
-        return self._begun[0]
+        """The first lines, to detect and estimate from."""
+        return self._opened[0]
 
     @cached_property
-    def _begun(self) -> tuple[list[Item], Iterator[Item]]:
-        """The first lines and the rest: what was read of a pipe cannot be read again."""
+    def _opened(self) -> tuple[list[Item], Iterator[Item]]:
+        """The first lines and the rest; a pipe cannot be read twice."""
         rest = self._read()
         return list(islice(rest, SAMPLE)), rest
 
@@ -74,7 +74,9 @@ class Inputs:
             else:
                 for path in self._files(argument):
                     if JSON_LINES.search(path.name):
-                        raise TextError(f"{path}: these are JSON lines; name the field to embed with --field NAME")
+                        raise TextError(
+                            f"{path}: this is a file of JSON lines; name the field to embed with --field NAME"
+                        )
                     yield from all_lines([path])
 
     def _files(self, argument: str) -> list[Path]:
@@ -86,17 +88,17 @@ class Inputs:
 
     @property
     def piped(self) -> bool:
-        """Whether standard input is among them, which can be read only once."""
+        """Whether standard input is one of the inputs, which can be read only once."""
         return str(STDIN) in self.arguments
 
     @property
     def typed(self) -> bool:
-        """Whether all is text on the command line."""
+        """Whether every argument is text."""
         return all(map(is_text, self.arguments))
 
     @cached_property
     def survey(self) -> Survey:
-        """Read everything once: counted, checked, and told from any other input."""
+        """Read everything once: count it, check it, and compute its fingerprint."""
         digest = hashlib.blake2b(digest_size=16)
         lines = characters = 0
         for item in self.items():
@@ -108,10 +110,10 @@ class Inputs:
 
 
 def is_text(argument: str) -> bool:
-    """Whether an argument is text to embed and not the name of a file.
+    """Whether an argument is text to embed and not a file name.
 
-    It is where no such file exists and it has white space in it, or a full stop or the like at its end, or letters
-    beyond ASCII without a dot or slash; but never where it ends like a file's name.
+    It is text if no such file exists and it has white space in it, ends in a full stop or the like, or has letters
+    beyond ASCII and no dot or slash; but never if it ends like a file name.
 
     >>> is_text("He sat on the bank."), is_text("他坐在河边"), is_text("my file.txt"), is_text("bank")
     (True, True, False, False)
@@ -123,7 +125,7 @@ def is_text(argument: str) -> bool:
     try:
         if Path(argument).exists():
             return False
-    except (OSError, ValueError):  # too long for a name, or with a NUL in it
+    except (OSError, ValueError):  # too long for a file name, or with a NUL in it
         return True
     foreign = not argument.isascii() and not set(argument) & set("./\\")
     return bool(argument.split() != [argument] or END_MARK.search(argument) or foreign)
@@ -138,13 +140,13 @@ def _fields(path: Path, field: str) -> Iterator[Item]:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise TextError(f"{where}: is not JSON ({error}); with --field every line is a JSON object") from None
+            raise TextError(f"{where}: is not JSON ({error}); with --field every line must be a JSON object") from None
         if not isinstance(record, dict) or field not in record:
-            held = f"its fields are {', '.join(record)}" if isinstance(record, dict) else "it is no object"
-            raise TextError(f"{where}: has no field {field!r}; {held}")
+            found = f"its fields are {', '.join(record)}" if isinstance(record, dict) else "it is not an object"
+            raise TextError(f"{where}: has no field {field!r}; {found}")
         value = record[field]
         if not isinstance(value, str) and not _is_tokens(value):
-            raise TextError(f"{where}: the field {field!r} holds neither a text nor a list of tokens: {value!r:.60}")
+            raise TextError(f"{where}: the field {field!r} is neither a text nor a list of tokens: {value!r:.60}")
         yield value
 
 

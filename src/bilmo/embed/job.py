@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -43,10 +43,10 @@ class EmbedSettings:
     split: str = "auto"
     compress: bool = False
     cache: str = "none"
-    """Identifies the word cache; used only to tell runs apart."""
+    """Identifies the word cache; used only to distinguish runs."""
 
     def spec(self, elmo: Embedder) -> VectorSpec:
-        """What the vectors will look like."""
+        """The form of the vectors."""
         config = elmo.config
         if self.mix == "all":
             width, layers = config.vector_width, config.layers + 1
@@ -90,7 +90,7 @@ class Finished:
 Event = Started | Step | Finished
 
 
-def run(elmo: Embedder, inputs: Inputs, output: Path, settings: EmbedSettings) -> Iterator[Event]:
+def run(elmo: Embedder, inputs: Inputs, output: Path, settings: EmbedSettings) -> Generator[Event, None, None]:
     """Embed everything, or resume the same run where it was stopped; the file appears when it is complete."""
     embeddings.check(output, compress=settings.compress)
     spec = settings.spec(elmo)

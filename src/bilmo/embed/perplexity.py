@@ -1,6 +1,6 @@
-"""How well a model predicts text: perplexity by the full softmax, every word counted, nothing dropped.
+"""How well a model predicts text: perplexity by the full softmax, over every word.
 
-Knows: Embedder. Blind to: where the text came from.
+Knows: Embedder. Blind to: where the text comes from.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ AT_ONCE = 256
 
 @dataclass(frozen=True)
 class Score:
-    """Losses in nats, summed over all that was predicted: the words, and one boundary a sentence."""
+    """Losses in nats, summed over all predictions: the words, and one boundary per sentence."""
 
     losses: dict[str, float]
-    """Direction to its sum."""
+    """The sum of each direction."""
     sentences: int
     words: int
     unknown: int
-    """Words that are not in the vocabulary; what is predicted for them is `<UNK>`."""
+    """Number of words that are not in the vocabulary; `<UNK>` is predicted in their place."""
     unknown_loss: float
-    """That of unknown words, the mean of both directions."""
+    """Loss of the unknown words, mean of both directions."""
 
     @property
     def perplexity(self) -> dict[str, float]:
-        """exp of the mean loss of each direction, and `mean`: exp of the mean over both."""
+        """exp of the mean loss of each direction; and `mean`, exp of the mean over both."""
         each = {name: loss / (self.words + self.sentences) for name, loss in self.losses.items()}
         return {name: math.exp(loss) for name, loss in (each | {"mean": sum(each.values()) / len(each)}).items()}
 
     @property
     def known(self) -> float:
-        """The mean perplexity with unknown words left out: how well one knows that a word is unknown does not count."""
+        """The mean perplexity over known words only: how well a model predicts `<UNK>` says little."""
         mean = sum(self.losses.values()) / len(self.losses)
         return math.exp((mean - self.unknown_loss) / (self.words + self.sentences - self.unknown))
 
 
 def score(elmo: Embedder, sentences: Iterable[Sentence]) -> Score:
-    """Score any amount of text; with start="carry" each sentence goes on from the one before."""
+    """Score any amount of text; with start="carry" each sentence continues from the one before."""
     size = 1 if elmo.start == "carry" else AT_ONCE
     rest = iter(sentences)
     directions = elmo.config.directions
@@ -56,15 +56,15 @@ def score(elmo: Embedder, sentences: Iterable[Sentence]) -> Score:
     while some := list(islice(rest, size)):
         rows = elmo.log_probs(some)
         vocab = elmo.bundle.vocab
-        assert vocab is not None, "log_probs needs one too"
+        assert vocab is not None, "log_probs needs a vocabulary too"
         for sentence, row in zip(some, rows, strict=True):
             losses = -row.astype(np.float64)
             totals += losses.sum(axis=1)
-            strange = np.array(vocab.ids(sentence), dtype=np.int64) == vocab.unknown
+            is_unknown = np.array(vocab.ids(sentence), dtype=np.int64) == vocab.unknown
             for direction, loss in zip(directions, losses, strict=True):
                 of_words = loss[:-1] if direction == "forward" else loss[1:]
-                unknown_loss += float(of_words[strange].sum()) / len(directions)
-            unknown += int(strange.sum())
+                unknown_loss += float(of_words[is_unknown].sum()) / len(directions)
+            unknown += int(is_unknown.sum())
         count += len(some)
         words += sum(map(len, some))
     found = {str(name): float(total) for name, total in zip(directions, totals, strict=True)}

@@ -1,4 +1,4 @@
-"""Raw text to sentences in the way a model learned to read, and back: the tokens with their vectors.
+"""Raw text to sentences, split as in the text that a model was trained on; and vectors of sentences to those of texts.
 
 Knows: text, vocab. Blind to: networks, files.
 """
@@ -17,60 +17,58 @@ from bilmo.ids.vocab import Vocab
 from bilmo.text.split import Split, Splitter, detect, splitter
 
 Floats = NDArray[np.floating[Any]]
-"""Vectors in the precision that was asked for."""
+"""Vectors in the requested precision."""
 
 
 class Embedded(NamedTuple):
-    """A text that was split: its tokens, and their vectors (tokens, width), or one vector where they were pooled."""
+    """A text that was split: its tokens, and their vectors (tokens, width), or one vector if they were pooled."""
 
     tokens: list[str]
     vectors: Floats
 
 
-def splitting(how: str, vocab: Vocab | None) -> Splitter:
-    """A text to its sentences, of which there is always one, be it empty.
+def splitter_for(how: str, vocab: Vocab | None) -> Splitter:
+    """A function from a text to its sentences; an empty text is one empty sentence.
 
-    "auto" looks at each text alone, so that its tokens never depend on the texts beside it.
+    "auto" detects the language of each text by itself, so its tokens never depend on other texts.
     """
     if how != "auto":
-        splitter(how)  # a name that is unknown is refused here, not at the first text
+        splitter(how)  # refuses an unknown name now, not at the first text
 
     def split(text: str) -> list[list[str]]:
-        name = how if how != "auto" else as_learned(detect([text]), vocab, otherwise="en")
+        name = how if how != "auto" else _as_in_vocab(detect([text]), vocab)
         return splitter(name)(text) or [[]]
 
     return split
 
 
-def as_learned(how: Split, vocab: Vocab | None, *, otherwise: Split) -> Split:
-    """English rules cut do|n't and he|'s in two; which a model knows, its vocabulary tells, where it has one."""
+def _as_in_vocab(how: Split, vocab: Vocab | None) -> Split:
+    """English rules split do|n't and he|'s. The vocabulary, if there is one, shows whether a model was trained so."""
     if how not in ("en", "west"):
         return how
-    if vocab is None:
-        return otherwise
-    return "en" if "n't" in vocab else "west"
+    return "en" if vocab is None or "n't" in vocab else "west"
 
 
-def finished(parts: list[Floats], pool: str, dtype: str) -> Floats:
-    """The vectors of a text from those of its sentences: put in a row, pooled, in the precision asked for.
+def joined(parts: list[Floats], pool: str, dtype: str) -> Floats:
+    """The vectors of a text from those of its sentences: concatenated, pooled, in the requested precision.
 
-    A text of no tokens pools to zeros.
+    A text without tokens pools to zeros.
     """
-    joined = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-2)
+    whole = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-2)
     if pool != "none":
-        if not joined.shape[-2]:
-            joined = np.zeros((*joined.shape[:-2], joined.shape[-1]), dtype=np.float32)
+        if not whole.shape[-2]:
+            whole = np.zeros((*whole.shape[:-2], whole.shape[-1]), dtype=np.float32)
         else:
-            joined = joined.mean(axis=-2) if pool == "mean" else joined.max(axis=-2)
-    return joined.astype(dtype, copy=False)
+            whole = whole.mean(axis=-2) if pool == "mean" else whole.max(axis=-2)
+    return whole.astype(dtype, copy=False)
 
 
 LONG_WORD = 64
-"""Characters of a word that count as one more token: its memory grows with its length."""
+"""Characters of a word that count as one more token, because memory grows with its length."""
 
 
-def weight(sentences: Sequence[Sentence]) -> int:
-    """Tokens of a text, boundaries included; very long words count as several."""
+def token_count(sentences: Sequence[Sentence]) -> int:
+    """Tokens of a text, boundaries included; a very long word counts as several."""
     return sum(2 + sum(1 + len(word) // LONG_WORD for word in sentence) for sentence in sentences)
 
 
@@ -80,23 +78,23 @@ Item = TypeVar("Item")
 def gathered(
     texts: Iterable[tuple[Item, list[Sentence]]], most: int
 ) -> Iterator[tuple[list[Item], list[list[Sentence]]]]:
-    """Texts and their sentences, as many at a time as have `most` tokens together, or a single one that has more."""
+    """Groups of texts and their sentences, each of at most `most` tokens, or of a single text that has more."""
     items: list[Item] = []
     rows: list[list[Sentence]] = []
     tokens = 0
     for item, row in texts:
-        if rows and tokens + weight(row) > most:
+        if rows and tokens + token_count(row) > most:
             yield items, rows
             items, rows, tokens = [], [], 0
         items.append(item)
         rows.append(row)
-        tokens += weight(row)
+        tokens += token_count(row)
     if rows:
         yield items, rows
 
 
 def check(pool: str, dtype: str) -> None:
-    """Refuse what is no way to pool and no precision."""
-    for name, value, known in (("pool", pool, ("none", "mean", "max")), ("dtype", dtype, ("float32", "float16"))):
-        if value not in known:
-            raise ConfigError(f"{name} is {value!r}; known are {', '.join(known)}")
+    """Refuse unknown values of `pool` and `dtype`."""
+    for name, value, accepted in (("pool", pool, ("none", "mean", "max")), ("dtype", dtype, ("float32", "float16"))):
+        if value not in accepted:
+            raise ConfigError(f"{name} is {value!r}; accepted: {', '.join(accepted)}")

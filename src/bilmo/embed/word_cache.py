@@ -8,7 +8,7 @@ Knows: a word encoder, Indexer. Blind to: sentences.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from threading import Lock
 
@@ -72,12 +72,17 @@ class WordCache:
         return vectors
 
     def _encode(self, keys: list[Key]) -> Tensor:
-        """(U, D) of distinct words by the encoder."""
+        """(U, D) of distinct words by the encoder, in groups of similar length that stay small when padded."""
         vectors = torch.empty(len(keys), self._width)
 
         def encode(part: list[int]) -> None:
-            for some in _of_similar_length(part, keys):
-                vectors[some] = self._encoder(self._indexer.words([keys[n] for n in some]))
+            group: list[int] = []
+            for at, n in enumerate(part):
+                group.append(n)
+                last = at + 1 == len(part)
+                if last or len(group) == AT_ONCE or (len(group) + 1) * len(keys[part[at + 1]][0]) > CHARACTERS:
+                    vectors[group] = self._encoder(self._indexer.words([keys[n] for n in group]))
+                    group = []
 
         order = sorted(range(len(keys)), key=lambda n: len(keys[n][0]))
         parts = [order] if len(keys) <= FEW else [order[::2], order[1::2]]
@@ -99,15 +104,3 @@ class WordCache:
         self._table[first : first + len(new)] = vectors[new]
         self._rows |= {keys[n]: first + k for k, n in enumerate(new)}
         self._bytes += size
-
-
-def _of_similar_length(order: Sequence[int], keys: Sequence[Key]) -> Iterator[list[int]]:
-    """Numbers of words, given by rising length, in groups that stay small when padded."""
-    group: list[int] = []
-    for n in order:
-        if group and (len(group) == AT_ONCE or (len(group) + 1) * len(keys[n][0]) > CHARACTERS):
-            yield group
-            group = []
-        group.append(n)
-    if group:
-        yield group

@@ -239,7 +239,7 @@ def _check_it_fits(bundle: Bundle) -> None:
         "it joins characters and a word table": words.chars is not None and table is not None,
         "its highway layers follow the projection": words.highways > 0,
         "it uses given word vectors": table is not None and table.given,
-        "it looks words up in lower case": table is not None and table.lower,
+        "it changes words to lower case": table is not None and table.lower,
         "its word table is projected": table is not None and words.chars is None and words.project,
     }
     wrong = [reason for reason, holds in reasons.items() if holds]

@@ -1,4 +1,4 @@
-"""Sentences as a Batch: the distinct words once, and where each stands.
+"""Sentences as a Batch: each distinct word once, and the places where it occurs.
 
 Knows: chars, vocab, numpy. Blind to: files, tensors, the network.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -18,17 +19,17 @@ from bilmo.ids.vocab import Vocab
 
 Sentence = Sequence[str]
 Key = tuple[tuple[int, ...], int]
-"""What the network can know of a word: its character ids and its word id (empty and -1 where not used)."""
+"""All that the network sees of a word: its character ids and its word id (empty and -1 if not used)."""
 
 
 @dataclass(frozen=True)
 class Words:
-    """The distinct words of a batch, as the word encoder wants them."""
+    """The distinct words of a batch as arrays for the word encoder."""
 
     chars: Ids | None
-    """(U, C); None for an encoder that knows no characters."""
+    """(U, C); None for an encoder without characters."""
     ids: Ids | None
-    """(U,) into the word table; None for an encoder of characters alone."""
+    """(U,) rows of the word table; None for an encoder without a table."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,13 @@ class Batch(Places):
 
 @dataclass(frozen=True)
 class Indexer:
-    """Turns sentences into batches with a model's own characters and vocabulary."""
+    """Turns sentences into batches with the characters and the vocabulary of a model."""
 
     chars: Chars | None
     vocab: Vocab | None
-    """Only where the word encoder has a table of words."""
+    """None unless the word encoder has a table of words."""
     lower: bool = False
-    """Look words up in lower case: the word vectors know no other."""
+    """Look words up in lower case, because the word vectors have no other."""
     widest_filter: int = 1
 
     def key(self, word: str) -> Key:
@@ -70,7 +71,7 @@ class Indexer:
         if word in (SENTENCE_BEGIN, SENTENCE_END):
             return word
         cut = self.chars.cut(word) if self.chars else word
-        if cut in (SENTENCE_BEGIN, SENTENCE_END):  # the begin of a longer word, not a boundary
+        if cut in (SENTENCE_BEGIN, SENTENCE_END):  # the start of a longer word, not a boundary
             return UNKNOWN
         return cut.lower() if self.lower else cut
 
@@ -81,51 +82,45 @@ class Indexer:
         return Words(chars, ids)
 
     def batch(self, sentences: Sequence[Sentence]) -> Batch:
-        """Whole sentences, each between its boundaries."""
+        """A batch of whole sentences, each between its boundaries."""
         keys, places = self.places(sentences)
         return Batch(places.forward, places.backward, places.lengths, self.words(keys))
 
     def places(self, sentences: Sequence[Sentence]) -> tuple[list[Key], Places]:
         """The keys of the distinct words, and where each of them occurs."""
+        rows = [(SENTENCE_BEGIN, *sentence, SENTENCE_END) for sentence in sentences]
         numbers: dict[Key, int] = {}
-        seen: dict[str, int] = {}  # spares spelling a word out each time it occurs
-
-        def number(word: str) -> int:
-            if word not in seen:
-                seen[word] = numbers.setdefault(self.key(word), len(numbers))
-            return seen[word]
-
-        rows = [[number(word) for word in (SENTENCE_BEGIN, *s, SENTENCE_END)] for s in sentences]
+        number = {word: numbers.setdefault(self.key(word), len(numbers)) for word in dict.fromkeys(chain(*rows))}
         lengths = np.array([len(row) for row in rows], dtype=np.int64)
         forward = np.zeros((len(rows), max(lengths, default=0)), dtype=np.int64)
         backward = np.zeros_like(forward)
         for k, row in enumerate(rows):
-            forward[k, : len(row)] = row
-            backward[k, : len(row)] = row[::-1]
+            forward[k, : len(row)] = [number[word] for word in row]
+            backward[k, : len(row)] = forward[k, : len(row)][::-1]
         return list(numbers), Places(forward, backward, lengths)
 
 
 def listed(sentences: Iterable[Sentence]) -> list[Sentence]:
-    """Sentences as a list, each checked to be a list of words: a plain string would be read letter by letter."""
+    """Sentences as a list. Each must be a list of words: a plain string would be read letter by letter."""
     if isinstance(sentences, str):
         raise TextError("sentences must be a list of lists of words; found one string. Split it first: [text.split()]")
     found = list(sentences)
     for number, sentence in enumerate(found):
         if isinstance(sentence, str) or not isinstance(sentence, Sequence):
             raise TextError(
-                f"sentence {number} is a {type(sentence).__name__}; a list of words is needed, as in ['The', 'cat']"
+                f"sentence {number} is a {type(sentence).__name__}; it must be a list of words, such as ['The', 'cat']"
             )
         for word in sentence:
             if not isinstance(word, str):
-                raise TextError(f"sentence {number} holds {word!r} ({type(word).__name__}); words are strings")
+                raise TextError(f"sentence {number} contains {word!r} ({type(word).__name__}); words must be strings")
     return found
 
 
 def by_length(lengths: Sequence[int], budget: int, rows: int = 1) -> Iterator[list[int]]:
-    """Numbers of sentences in groups of like length, each of at most `budget` tokens (or one sentence).
+    """Numbers of sentences in groups of similar length, each of at most `budget` tokens (or one sentence).
 
-    Long sentences go `rows` at a time where they are not longer than the budget each: a step costs about the same
-    for one row as for a few. Every number comes exactly once; the caller puts results back in their places.
+    A group of long sentences, none longer than the budget, may have up to `rows` of them: a step costs about the same
+    for one row as for a few. Every number occurs exactly once; the caller restores the order.
     """
     order = sorted(range(len(lengths)), key=lambda k: -lengths[k])
     group: list[int] = []

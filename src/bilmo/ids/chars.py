@@ -1,4 +1,4 @@
-"""A word as character ids: the old UTF-8 byte scheme, and a table of Unicode characters built from text.
+"""A word as character ids: UTF-8 bytes as in the old systems, or Unicode characters in a table built from text.
 
 Knows: numpy. Blind to: files, tensors, sentences.
 """
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bilmo.errors import VocabError
 
 SENTENCE_BEGIN, SENTENCE_END, UNKNOWN = "<S>", "</S>", "<UNK>"
-"""The three words that are marks and not text; as an input `<UNK>` is spelled out like any word."""
+"""The three words that are marks; `<UNK>` in the input text is spelled out like any word."""
 
 Ids = NDArray[np.int64]
 
@@ -25,7 +25,7 @@ class ByteChars:
     """The scheme of bilm-tf and AllenNLP: one UTF-8 byte is one character.
 
     Ids are those of the weight files: bytes 0 to 255, then five marks. (The old programs add 1 at prediction
-    and put a row for "no token" in front of the table; a Batch holds real words only, so neither is needed.)
+    and prepend a row for "no token" to the table; a Batch contains only real words, so neither is needed.)
 
     >>> ByteChars(max_characters=50).ids("é")
     [258, 195, 169, 259]
@@ -36,9 +36,10 @@ class ByteChars:
 
     def __init__(self, max_characters: int | None) -> None:
         self.max_characters = max_characters
+        self._inside = None if max_characters is None else max_characters - 2  # two are the begin and end marks
 
     def cut(self, word: str) -> str:
-        """The word as a vocabulary sees it: whole, for only its bytes are cut."""
+        """The word to look up in a vocabulary: all of it, because only its bytes are cut."""
         return word
 
     def ids(self, word: str) -> list[int]:
@@ -48,24 +49,25 @@ class ByteChars:
         elif word == SENTENCE_END:
             inside = [self.sentence_end]
         else:
-            # Lone surrogates vanish, and the cut may split a character: so did the old programs.
-            inside = list(word.encode("utf-8", "ignore")[: room(self.max_characters)])
+            # As in the old programs, lone surrogates are dropped and the cut may split a character.
+            inside = list(word.encode("utf-8", "ignore")[: self._inside])
         return [self.word_begin, *inside, self.word_end]
 
 
 MARKS = ("<pad>", "<bow>", "<eow>", "<bos>", "<eos>", "<oov>")
-"""Every character table has these: padding, begin and end of word, begin and end of sentence, unknown."""
+"""Entries that every character table has: padding, begin and end of word, begin and end of sentence, unknown."""
 
 
 class CharTable:
-    """Unicode characters, each with the id of its place in `entries`; any script, any number a word.
+    """Unicode characters of any script; the id of a character is its place in `entries`.
 
-    An entry is one character, one of MARKS, or "" for an id that no character has.
+    An entry is one character, one of MARKS, or "" for an id without a character.
     """
 
     def __init__(self, entries: Iterable[str], max_characters: int | None) -> None:
         self.entries = tuple(entries)
         self.max_characters = max_characters
+        self._inside = None if max_characters is None else max_characters - 2  # two are the begin and end marks
         for number, entry in enumerate(self.entries, start=1):
             if len(entry) > 1 and entry not in MARKS:
                 raise VocabError(
@@ -76,7 +78,7 @@ class CharTable:
         if missing:
             raise VocabError(
                 f"the character table lacks {' '.join(missing)}; it needs each of {' '.join(MARKS)}. "
-                "Restore the file, or build the table anew from text."
+                "Restore the file, or build the table again from text."
             )
         self._lookup = {entry: id for id, entry in enumerate(self.entries)}
         self.rows = len(self.entries)
@@ -84,7 +86,7 @@ class CharTable:
 
     @classmethod
     def count(cls, words: Iterable[str], *, max_characters: int | None = 50, min_count: int = 1) -> CharTable:
-        """Build a table from words: the characters seen min_count times or more, most frequent first."""
+        """Build a table from words: the characters that occur min_count times or more, most frequent first."""
         counts: Counter[str] = Counter()
         for word in words:
             counts.update(word)
@@ -92,8 +94,8 @@ class CharTable:
         return cls((*MARKS, *(character for _, character in sorted(kept))), max_characters)
 
     def cut(self, word: str) -> str:
-        """The word as a vocabulary sees it: cut to the characters that there is room for."""
-        return word if word in (SENTENCE_BEGIN, SENTENCE_END) else word[: room(self.max_characters)]
+        """The word to look up in a vocabulary: cut to the characters that are read."""
+        return word if word in (SENTENCE_BEGIN, SENTENCE_END) else word[: self._inside]
 
     def ids(self, word: str) -> list[int]:
         """Ids of one word, with its begin and end marks, without padding."""
@@ -107,7 +109,7 @@ class CharTable:
         return [self._lookup["<bow>"], *inside, self._lookup["<eow>"]]
 
     def lines(self) -> list[str]:
-        """One entry a line, in id order; what does not show in a text file is written as its code point."""
+        """One line per entry, in the order of ids; an invisible character is written as its code point."""
         return [
             f"U+{ord(entry):04X}" if len(entry) == 1 and (entry.isspace() or not entry.isprintable()) else entry
             for entry in self.entries
@@ -115,12 +117,12 @@ class CharTable:
 
     @classmethod
     def from_lines(cls, lines: Iterable[str], *, max_characters: int | None) -> CharTable:
-        """Read what `lines` wrote."""
+        """The table whose `lines` these are."""
         return cls((_character(line) for line in lines), max_characters)
 
 
 def _character(line: str) -> str:
-    """An entry from its line: as it stands, or by its code point."""
+    """An entry from its line: the character itself, or its code point."""
     found = re.fullmatch(r"U\+([0-9A-F]{4,6})", line)
     return chr(int(found[1], 16)) if found and int(found[1], 16) <= sys.maxunicode else line
 
@@ -128,16 +130,11 @@ def _character(line: str) -> str:
 Chars = ByteChars | CharTable
 
 
-def room(max_characters: int | None) -> int | None:
-    """How many characters of a word are kept when two places go to its begin and end marks."""
-    return None if max_characters is None else max_characters - 2
-
-
 def pad_words(chars: Chars, words: Sequence[Sequence[int]], widest_filter: int) -> Ids:
-    """Ids of many words as one array (words, characters), padded as far as the network can see.
+    """Ids of many words as one array (words, characters), with as much padding as the network can notice.
 
-    A max-pooling filter over padding gives the same value at every place, so one place of padding only is
-    enough where the full width has many: the result is that of the full width, at a fraction of the work.
+    A filter gives the same value at every place that sees only padding, so under the max one such place is enough: the
+    result is that of the full width, for a fraction of the work.
     """
     width = max(map(len, words), default=2) + widest_filter
     if chars.max_characters is not None:

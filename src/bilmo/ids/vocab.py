@@ -1,6 +1,6 @@
 """Words and their ids, in the order of vocab.txt: the three marks, then words by falling count.
 
-Knows: nothing but words. Blind to: files, arrays, characters.
+Knows: words. Blind to: files, arrays, characters.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MARKS = (SENTENCE_BEGIN, SENTENCE_END, UNKNOWN)
 
 
 class Vocab:
-    """Word to id and back. A blank or repeated entry keeps its id, so that rows of old tables stay in place.
+    """Word to id and back. A blank or repeated entry keeps its id, so that the rows of old tables keep theirs.
 
     >>> Vocab(["<S>", "</S>", "<UNK>", "the"]).ids(["the", "cat"])
     [3, 2]
@@ -28,16 +28,16 @@ class Vocab:
         if missing:
             raise VocabError(
                 f"the vocabulary of {len(self.words)} words lacks {' '.join(missing)}. Each of {' '.join(MARKS)} "
-                "must stand on a line of its own: without them the ends of a sentence, or unknown words, "
+                "must be on a separate line: without them the boundaries of a sentence, or unknown words, "
                 "would silently become other words."
             )
         self.begin, self.end, self.unknown = (self._lookup[mark] for mark in MARKS)
 
     @classmethod
     def count(cls, sentences: Iterable[Sequence[str]], *, min_count: int = 1, max_words: int | None = None) -> Vocab:
-        """Count the words of a text; ties go by code point, so that the same text gives the same ids.
+        """Count the words of a text; ties are ordered by code point, so that the same text gives the same ids.
 
-        A word that one line of vocab.txt cannot hold (empty, or with white space in it) stays unknown.
+        A word that cannot be a line of vocab.txt (empty, or with white space) is left out.
         """
         counts: Counter[str] = Counter()
         for sentence in sentences:
@@ -59,5 +59,5 @@ class Vocab:
 
 
 def fits_a_line(word: str) -> bool:
-    """Whether a line of vocab.txt can hold a word: not empty, no white space, no lone surrogate."""
+    """Whether a word can be a line of vocab.txt: not empty, no white space, no lone surrogate."""
     return word.split() == [word] and not any("\ud800" <= character <= "\udfff" for character in word)

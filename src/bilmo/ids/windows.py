@@ -1,8 +1,8 @@
 """The training text as steps: an endless stream cut into windows, or whole sentences.
 
-Both give, for any step number, the same rows: where a run is in its text is one number, which is all that must
-be remembered to go on from there. A sentence of n words is n + 1 steps in each direction: forward `<S>` and its
-words are read and its words and `</S>` are predicted; backward the same from the end.
+The rows of a step follow from its number, so a run resumes its text from one number. A sentence of n words is n + 1
+steps in each direction: forward, `<S>` and its words are read, and its words and `</S>` are predicted; backward, the
+same from its end.
 
 Knows: numpy. Blind to: words, files, networks.
 """
@@ -62,12 +62,12 @@ class Text:
         return np.where(sentences > 0, self.ends[sentences - 1], 0)
 
     def read(self, sentence: Ids, step: Ids) -> tuple[Reading, Reading]:
-        """What both directions read and predict at a step of a sentence; both arrays have one shape."""
+        """What both directions read and predict at steps of sentences; both arrays have the same shape."""
         start = self._starts(sentence)
         n = self.ends[sentence] - start  # words of the sentence, so steps 0 to n
 
         def word(place: Ids) -> Ids:
-            """The word at a place of its sentence; where there is none, a boundary is put in its stead below."""
+            """The word at a place of its sentence; beyond its ends any word, replaced by a boundary below."""
             inside = np.minimum(start + np.clip(place, 0, np.maximum(n - 1, 0)), len(self.ids) - 1)
             found: Ids = self.ids[inside].astype(np.int64)
             return found
@@ -83,9 +83,9 @@ class Text:
 
 
 class Stream:
-    """The paper's way: sentences in random order as one endless stream, dealt to rows, read in windows.
+    """As in the paper: sentences in random order form one endless stream, divided among rows and read in windows.
 
-    The state is carried from window to window. Each row has a contiguous piece of the stream.
+    The state is carried from window to window. Each row is a contiguous piece of the stream.
     """
 
     def __init__(self, text: Text, order: Ids, *, rows: int, window: int) -> None:
@@ -107,22 +107,22 @@ class Stream:
 
 
 POOL = 64
-"""Batches' worth of sentences that are sorted by length together: enough to find neighbours of like length."""
+"""Batches whose sentences are sorted by length together: enough to find sentences of similar length."""
 
 
 BLOCK = 1 << 16
-"""Sentences that are counted at a time."""
+"""Sentences counted at a time."""
 
 
 class Whole:
-    """Whole sentences, those of like length together, every one from the same start.
+    """Whole sentences, those of similar length together, each from the same start.
 
     A sentence of more than `longest` steps is read in pieces. Sentences are sorted by length within pools, and a pool
-    is sorted anew whenever a batch of it is asked for: what is kept is the order of sentences and little more.
+    is sorted again for each of its batches: only the order of sentences and little more is kept in memory.
     """
 
     def __init__(self, text: Text, order: Ids, *, budget: int, longest: int, seed: int | list[int]) -> None:
-        """`budget`: steps of a batch, give or take a sentence."""
+        """`budget`: steps of a batch, more or less one sentence."""
         self._text, self._order, self._budget, self._longest = text, order, budget, longest
         self._pools = _pools(text, order, budget * POOL)
         batches = [len(self._pool(number).begins) for number in range(len(self._pools) - 1)]
@@ -152,14 +152,14 @@ class Whole:
         length = np.minimum(np.repeat(steps, pieces) - first, self._longest)
         sort = np.argsort(-length, kind="stable")
         before = np.cumsum(length[sort]) - length[sort]
-        # A batch ends where the steps before it fill another budget.
+        # A batch ends where its steps fill the budget.
         begins = np.flatnonzero(np.diff(before // self._budget, prepend=-1))
         return _Pool(sentence[sort], first[sort], length[sort], begins)
 
 
 @dataclass(frozen=True)
 class _Pool:
-    """Pieces of sentences by falling length, and where among them each batch begins."""
+    """Pieces of sentences by falling length, and where each batch begins among them."""
 
     sentence: Ids
     first: Ids
@@ -169,7 +169,7 @@ class _Pool:
 
 
 def _pools(text: Text, order: Ids, budget: int) -> list[int]:
-    """Where in `order` each pool of so many steps begins, and where the last one ends."""
+    """Where each pool of `budget` steps begins in `order`, and where the last one ends."""
     begins, filled, last = [0], 0, 0
     for at in range(0, len(order), BLOCK):
         steps = text.steps(order[at : at + BLOCK])

@@ -1,1 +1,1 @@
-"""Tensors to layers to one vector a token: the network and its parts. Opens no file."""
+"""Tensors to layers to one vector per token: the network and its parts. Opens no file."""

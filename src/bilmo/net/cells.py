@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from bilmo.net.config import CellConfig, Precision
 from bilmo.net.kernels import recurrence
+from bilmo.net.kernels.autocast import product_dtype
 from bilmo.net.kernels.int8 import Int8Weights
 from bilmo.net.kernels.packed import PackedWeights, PlainWeights
 from bilmo.net.kernels.recurrence import Steps
@@ -60,11 +61,13 @@ class Cell(nn.Module):
         u: Tensor = self.recur
         b: Tensor = self.used_bias()
         p: Tensor | None = self.project
-        kind = x.device.type
-        if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
-            dtype = torch.get_autocast_dtype(kind)  # autocast does not reach into functions of our own
-            x, state = x.to(dtype), tuple(part.to(dtype) for part in state)
-            w, u, b, p = w.to(dtype), u.to(dtype), b.to(dtype), None if p is None else p.to(dtype)
+        dtype = product_dtype(x.device)
+        if dtype is not None:
+            w, u, p = w.to(dtype), u.to(dtype), None if p is None else p.to(dtype)
+            if self.config.kind == "lstm":  # only products: a memory that every step adds to needs all its bits
+                x, state = x.float(), tuple(part.float() for part in state)
+            else:
+                x, state, b = x.to(dtype), tuple(part.to(dtype) for part in state), b.to(dtype)
         if self.config.kind != "lstm":
             function = recurrence.RNN if self.config.kind == "rnn" else recurrence.GRU
             out, h = function.apply(x, steps, *state, w, u, b)  # type: ignore[no-untyped-call]

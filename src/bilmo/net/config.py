@@ -1,4 +1,4 @@
-"""The shape of a network, as frozen values that own their meaning.
+"""The shape of a network as frozen dataclasses, each field documented under itself.
 
 Knows: nothing. Blind to: tensors, files, old names.
 """
@@ -15,16 +15,16 @@ Precision = Literal["float32", "int8"]
 BOTH: tuple[Direction, ...] = ("forward", "backward")
 
 STRICT = {"extra": "forbid"}
-"""For whoever reads a config from a file: a misspelt key is an error, not a default."""
+"""For readers of config files: a misspelt key is an error, not a default."""
 
 
 MOST, DEEPEST = 10**8, 100
-"""Bounds on any size and any depth: far above use, far below what would fill a machine's memory with nothing."""
+"""Bounds on any size and any depth: far above any use, and low enough that checking a config needs no memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CharsConfig:
-    """Character CNN: a vector a character, filters of several widths, max over places, highways."""
+    """Character CNN: one vector per character, filters of several widths, max over places, highways."""
 
     __pydantic_config__ = STRICT
 
@@ -49,7 +49,7 @@ class CharsConfig:
     highways: int = 2
     """Highway layers over the joined filters."""
     max_characters: int | None = 50
-    """Longest word with its begin and end marks, the rest is cut; None cuts nothing."""
+    """Length to which a word is cut, its begin and end marks included; None does not cut."""
 
     def __post_init__(self) -> None:
         _within(1, MOST, rows=self.rows, width=self.width)
@@ -68,18 +68,18 @@ class CharsConfig:
 
     @property
     def widest_filter(self) -> int:
-        """How many characters the widest filter sees."""
+        """Characters that the widest filter sees."""
         return max(characters for characters, _ in self.filters)
 
     @property
     def outputs(self) -> int:
-        """Numbers that the joined filters give for a word."""
+        """Width of the joined filters."""
         return sum(number for _, number in self.filters)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableConfig:
-    """A vector for each word of a vocabulary, trained or given."""
+    """One vector for each word of a vocabulary, trained or given."""
 
     __pydantic_config__ = STRICT
 
@@ -88,11 +88,11 @@ class TableConfig:
     width: int
     """Width of a word's vector."""
     given: bool = False
-    """The vectors come from a file; rows 0 to 2, the marks `<S>`, `</S>` and `<UNK>`, are learned all the same."""
+    """The vectors come from a file; rows 0 to 2, the marks `<S>`, `</S>` and `<UNK>`, are learned nevertheless."""
     tuned: bool = True
-    """Given vectors are trained further; False leaves them as they were."""
+    """Given vectors are trained further; False leaves them unchanged."""
     lower: bool = False
-    """Words are looked up in lower case (the given vectors know no other)."""
+    """Words are looked up in lower case, because the given vectors have no other."""
 
     def __post_init__(self) -> None:
         _within(1, MOST, rows=self.rows, width=self.width)
@@ -109,9 +109,9 @@ class WordsConfig:
     chars: CharsConfig | None = None
     table: TableConfig | None = None
     project: bool = True
-    """A learned linear map to the network's width; needed wherever the parts are not of that width."""
+    """A learned linear map to the network's width; required if the parts do not have that width."""
     highways: int = 0
-    """Highway layers over the word's vector, after the projection; those of the characters come before it."""
+    """Highway layers after the projection; those of the character CNN come before it."""
 
     def __post_init__(self) -> None:
         if self.chars is None and self.table is None:
@@ -120,7 +120,7 @@ class WordsConfig:
 
     @property
     def outputs(self) -> int:
-        """Numbers a word has before the projection."""
+        """Width of a word's vector before the projection."""
         return (self.table.width if self.table else 0) + (self.chars.outputs if self.chars else 0)
 
 
@@ -132,13 +132,13 @@ class CellConfig:
 
     kind: Literal["rnn", "gru", "lstm"] = "lstm"
     cells: int = 4096
-    """Memory cells of an LSTM; equal to the network's width where there is no projection."""
+    """Memory cells of an LSTM; equal to the network's width if there is no projection."""
     project: bool = True
     """LSTM only: the cells' output goes through a linear map, without bias, to the network's width."""
     cell_clip: float | None = 3.0
-    """LSTM only: bound on the memory; None leaves it free."""
+    """LSTM only: bound on the memory; None sets no bound."""
     projection_clip: float | None = 3.0
-    """Bound on the projected output; None leaves it free."""
+    """Bound on the projected output; None sets no bound."""
     forget_bias: float = 1.0
     """LSTM only: added to the forget gate when the weights are used; never part of the stored bias."""
 
@@ -151,7 +151,7 @@ class CellConfig:
         for name in ("cell_clip", "projection_clip"):
             clip = getattr(self, name)
             if clip is not None and not clip > 0:
-                raise ConfigError(f"{name} is {clip}; it must be above 0; inf is no bound")
+                raise ConfigError(f"{name} is {clip}; it must be above 0; inf means no bound")
 
 
 @dataclass(frozen=True, kw_only=True)

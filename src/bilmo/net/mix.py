@@ -1,4 +1,4 @@
-"""Layers to one vector a token: gamma * sum_j s_j h_j, and the plainer ways.
+"""Layers to one vector per token: gamma * sum_j s_j h_j, and simpler mixes.
 
 Knows: layers, torch. Blind to: the network, boundaries, tasks.
 """
@@ -24,13 +24,13 @@ EPSILON = {"allennlp": 1e-13, "bilm-tf": 1e-12}
 
 
 class Mix(nn.Module):
-    """One vector a token.
+    """One vector per token.
 
     `how` is "weighted" (trained weights, softmax over layers, times a trained scale), "top" (the last layer,
     times a trained scale), "mean" (of all layers), "concat" (layers 1 to L side by side), the number of one
     layer, or several numbers for their mean.
 
-    >>> mix = Mix(layers=2, width=512)              # the paper's; a fresh one is the plain mean
+    >>> mix = Mix(layers=2, width=512)              # as in the paper; a new one is the plain mean
     >>> mix.output_width
     1024
     >>> Mix(layers=2, width=512, how="concat", word=True).output_width
@@ -51,12 +51,12 @@ class Mix(nn.Module):
     ) -> None:
         """Make a mix for a network of `layers` layers, each `width` wide in each of its `directions`.
 
-        own: weights of its own for each direction ("weighted" only).
-        norm: every layer is first brought to mean 0 and variance 1 over all tokens of the batch at once
-            ("weighted" only). A vector then depends on its neighbours. The old systems differ in whether
-            boundaries count among the tokens: "bilm-tf" leaves them out, "allennlp" counts them in.
+        own: separate weights for each direction ("weighted" only).
+        norm: every layer is first normalised to mean 0 and variance 1 over all tokens of the batch ("weighted" only).
+            A vector then depends on the other sentences of its batch. The old systems differ in whether boundaries
+            count among the tokens: not in "bilm-tf", but in "allennlp".
         dropout: on the result, while training.
-        word: put the word's own vector, which knows no context, in front.
+        word: put the vector of the word without context in front.
         """
         super().__init__()
         if how == "weighted":
@@ -66,19 +66,19 @@ class Mix(nn.Module):
         if how in ("weighted", "top"):
             self.scale = nn.Parameter(torch.ones(()))
         if norm is not None and norm not in EPSILON:
-            raise ConfigError(f"norm is {norm!r}; known are {', '.join(EPSILON)}, or None")
+            raise ConfigError(f"norm is {norm!r}; accepted: {', '.join(EPSILON)}, or None")
         self.layers, self.width, self.directions = layers, width, directions
         self.how, self.norm, self.word = how, norm, word
         self.chosen = self._numbers(how)
         self.dropout = nn.Dropout(dropout)
 
     def _numbers(self, how: How) -> list[int]:
-        """The layers that take part, checked."""
+        """The layers that a mix reads."""
         if isinstance(how, str):
-            known = {"weighted": 0, "mean": 0, "concat": 1, "top": self.layers}
-            if how not in known:
-                raise ConfigError(f"mix is {how!r}; known are {', '.join(known)}, or numbers of layers")
-            return list(range(known[how], self.layers + 1))
+            first = {"weighted": 0, "mean": 0, "concat": 1, "top": self.layers}
+            if how not in first:
+                raise ConfigError(f"mix is {how!r}; accepted: {', '.join(first)}, or numbers of layers")
+            return list(range(first[how], self.layers + 1))
         numbers = list(how) if isinstance(how, Iterable) else [how]
         if not numbers or not all(isinstance(n, Integral) and 0 <= int(n) <= self.layers for n in numbers):
             raise ConfigError(f"layers are numbered 0 (the word) to {self.layers}; found {how!r}")
@@ -119,7 +119,7 @@ class Mix(nn.Module):
         if len(self.weights) > 1:
             shares = shares.repeat_interleave(self.width, dim=1)  # (L+1, 2D)
         mixed = shares[0] * values[0]
-        for share, layer in zip(shares[1:], values[1:], strict=True):  # one after the other: einsum would copy them all
+        for share, layer in zip(shares[1:], values[1:], strict=True):  # one by one: einsum would copy all layers
             mixed = torch.addcmul(mixed, share, layer)
         return self.scale * mixed
 
@@ -130,16 +130,16 @@ class Mix(nn.Module):
         number = real.sum() * values.shape[-1]
         mean = (values * real).sum(dim=(1, 2, 3), keepdim=True) / number
         variance = ((values - mean) ** 2 * real).sum(dim=(1, 2, 3), keepdim=True) / number
-        epsilon = 1e-4 if values.dtype == torch.float16 else EPSILON[self.norm]  # the others vanish in float16
+        epsilon = 1e-4 if values.dtype == torch.float16 else EPSILON[self.norm]  # the others are 0 in float16
         return (values - mean) / torch.sqrt(variance + epsilon)
 
     @property
     def shares(self) -> Tensor:
-        """What each layer contributes, adding up to 1: (1, L+1), or (2, L+1) with own weights a direction."""
+        """The share of each layer, adding up to 1: (1, L+1), or (2, L+1) with separate weights for each direction."""
         return torch.softmax(self.weights, dim=1)
 
     def l2(self, strength: float) -> Tensor:
         """strength * sum of squared weights, to add to a loss; the scale stays free."""
         if self.how != "weighted":
-            raise ConfigError(f"a mix of kind {self.how!r} has no weights to keep small")
+            raise ConfigError(f"a mix of kind {self.how!r} has no weights")
         return strength * (self.weights**2).sum()

@@ -31,7 +31,7 @@ Layer = Callable[[Tensor, Steps, LayerState], tuple[Tensor, LayerState]]
 after each row's last step."""
 
 CHUNK, LEAST = 4096, 256
-"""Steps of all rows in one chunk, but at least so many steps of each row."""
+"""Total number of steps of all rows in a chunk, and the least number of steps of one row."""
 
 
 def run(
@@ -75,16 +75,19 @@ def run(
             # F.embedding, because the backward of plain indexing adds up in no fixed order.
             outputs = [F.embedding(reads[part], words)]  # (n, I)
             for number, cell in enumerate(cells):
-                x = _dropped(outputs[-1], dropout, random)
+                x = _dropped(outputs[-1], dropout, random) if dropout else outputs[-1]
                 value, last = cell(x, steps, tuple(s[: steps.rows[0]] for s in memory[number]))
                 # The next layer and the reader see the sum; the recurrence itself does not. The word is never added.
                 outputs.append(value + x if skip and number else value)
-                memory[number] = tuple(_continued(s, new) for s, new in zip(memory[number], last, strict=True))
+                if steps.rows[0] < len(order):  # the other rows ended in an earlier chunk
+                    pairs = zip(last, memory[number], strict=True)
+                    last = tuple(torch.cat([new, s[len(new) :]]) for new, s in pairs)
+                memory[number] = last
             if out is not None:
                 for number, value in enumerate(outputs):
                     target[number].index_copy_(0, writes[part], value)
             elif only_top:
-                kept.append(_dropped(outputs[-1], dropout, random)[None])
+                kept.append((_dropped(outputs[-1], dropout, random) if dropout else outputs[-1])[None])
             else:
                 kept.append(torch.stack(outputs))
         after[direction] = memory
@@ -106,15 +109,8 @@ def run(
 
 def _dropped(x: Tensor, share: float, random: torch.Generator | None) -> Tensor:
     """A share of the values set to 0, and the others enlarged to make up for it."""
-    if not share:
-        return x
     kept = torch.empty_like(x).bernoulli_(1 - share, generator=random)
     return x * kept.div_(1 - share)
-
-
-def _continued(before: Tensor, after: Tensor) -> Tensor:
-    """The state of all rows, of which only the first ones had steps in this chunk."""
-    return after if len(after) == len(before) else torch.cat([after, before[len(after) :]])
 
 
 def _generator(device: torch.device) -> torch.Generator:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 AT_ONCE = 1024
-"""Positions, and words, whose logits are held at a time: 4 MB of float32, which stay near the processor."""
+"""Positions, and words, whose logits are held at a time: 4 MB of float32, which fit the cache."""
 
 
 class Softmax(nn.Module):

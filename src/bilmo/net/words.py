@@ -100,7 +100,7 @@ class CharCNN(nn.Module):
 
 def _filtered(chars: Tensor, config: CharsConfig, largest: Map, highways: Iterable[Map]) -> Tensor:
     """(U, C) ids to (U, F); a word of a million characters goes through the filters piece by piece."""
-    overlap = config.widest_filter - 1
+    overlap = max(width for width, _ in config.filters) - 1
     x = largest(chars[:, : LONG + overlap])
     for at in range(LONG, chars.shape[1] - overlap, LONG):
         x = torch.maximum(x, largest(chars[:, at : at + LONG + overlap]))

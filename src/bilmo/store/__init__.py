@@ -1,1 +1,1 @@
-"""Objects to disk and back: our model folder, word vectors, embeddings."""
+"""Atomic writes, resumable runs, our model folder, word vector files."""

@@ -17,7 +17,7 @@ from typing import TypeVar
 from bilmo.errors import DamagedFile, OutputError, WeightsError
 
 PARTIAL = ".partial"
-"""Ending of the temporary names, which begin with a dot. A process that is killed leaves them behind."""
+"""Ending of the temporary names, which begin with a dot. A process that is killed does not remove them."""
 CONFIG = "config.json"
 """The file of a folder that holds the hashes of the others, so `new_files` replaces it last."""
 PUBLISH_SECONDS = 0.1

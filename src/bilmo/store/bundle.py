@@ -1,4 +1,4 @@
-"""A model in memory, before it becomes a network and after it was one.
+"""A model in memory as it is loaded and saved: config, weights, vocabulary.
 
 Knows: ids, net. Blind to: files and formats.
 """
@@ -26,27 +26,27 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Bundle:
-    """Config, weights, vocabulary: all that makes a model."""
+    """Everything that makes a model."""
 
     config: BiLMConfig
     weights: dict[str, Tensor]
-    """By the names of `BiLM.state_dict()`, and `softmax.weight`, `softmax.bias` where there is a softmax."""
+    """By the names of `BiLM.state_dict()`, and `softmax.weight`, `softmax.bias` if there is a softmax."""
     layout: str
-    """What was found on disk."""
+    """The layout it was read from, for people."""
     vocab: Vocab | None = None
     chars: CharTable | None = None
-    """Only for a character CNN over Unicode; bytes need no table."""
+    """Only for a character CNN over Unicode; bytes do not need a table."""
     start: State | None = None
-    """The settled state of one row; None where the model does not carry it."""
+    """The settled state of one row; None if the model does not store it."""
     card: str = ""
     """The model card, in Markdown."""
     notes: list[str] = field(default_factory=list)
-    """What a user should know of how the model was read: tensors that were not used, values that were assumed."""
+    """What a user should know about how the model was read: unused tensors, assumed values."""
 
     def __post_init__(self) -> None:
         table, vocab = self.config.words.table, self.vocab
         if table and table.given and vocab and (vocab.begin, vocab.end, vocab.unknown) != (0, 1, 2):
-            raise VocabError("a vocabulary of given vectors must begin with <S>, </S>, <UNK>: they have learned rows")
+            raise VocabError("the vocabulary of given vectors must begin with <S>, </S>, <UNK>, whose rows are trained")
 
     @property
     def has_softmax(self) -> bool:
@@ -54,9 +54,9 @@ class Bundle:
         return "softmax.weight" in self.weights
 
     def identity(self) -> str:
-        """A SHA-256 of what gives the model its layers, the same whatever layout it lies in.
+        """A SHA-256 of everything that the layers depend on, the same for every layout.
 
-        The softmax is no part of it, and neither is the start, which follows from the rest unless it was learned.
+        It does not include the softmax, nor the start, which follows from the rest unless it was learned.
         """
         words = self.vocab.words if self.vocab and self.config.words.table else ()
         names = [*(self.chars.lines() if self.chars else ()), "", *words]
@@ -69,7 +69,7 @@ class Bundle:
 
     def network(self) -> BiLM:
         """The network with these weights, ready to embed."""
-        with torch.device("meta"):  # no memory for values that are replaced at once
+        with torch.device("meta"):  # do not allocate values that are replaced at once
             bilm = BiLM(self.config)
         own = {name: value for name, value in self.weights.items() if not name.startswith("softmax.")}
         bilm.load_state_dict(own, assign=True)
@@ -78,7 +78,7 @@ class Bundle:
         return bilm.eval()
 
     def softmax(self) -> Softmax | None:
-        """The head of the language model, where the model came with one."""
+        """The softmax over words; None if the model came without one."""
         if not self.has_softmax:
             return None
         with torch.device("meta"):
@@ -88,7 +88,7 @@ class Bundle:
         return head
 
     def indexer(self) -> Indexer:
-        """Sentences to batches, the way this model wants them."""
+        """The indexer that makes batches for this model."""
         words = self.config.words
         chars: Chars | None = None
         if words.chars:
@@ -102,34 +102,34 @@ class Bundle:
 
 
 def trains(config: BiLMConfig, name: str) -> bool:
-    """Whether a parameter is ever trained: given word vectors may have to stay as they came."""
+    """Whether a parameter is trained; given word vectors are not, unless the config says so."""
     table = config.words.table
     return not (name == "words.table.weight" and table is not None and table.given and not table.tuned)
 
 
 def shapes_of(config: BiLMConfig, *, softmax_words: int | None) -> dict[str, Shape]:
-    """Every tensor that a model of this shape has, without making one."""
+    """The shape of every tensor of a model, without making one."""
     try:
         with torch.device("meta"):
             shapes = {name: tuple(value.shape) for name, value in BiLM(config).state_dict().items()}
             if softmax_words is not None:
                 head = Softmax(softmax_words, config.width).state_dict()
                 shapes |= {f"softmax.{name}": tuple(value.shape) for name, value in head.items()}
-    except RuntimeError as error:  # each size is possible, their product is not
-        raise ConfigError(f"no memory holds a network of these sizes ({error})") from None
+    except RuntimeError as error:  # each size is valid, but their product is too large
+        raise ConfigError(f"a network of these sizes does not fit into any memory ({error})") from None
     return shapes
 
 
 def compare(found: Mapping[str, Shape], needed: Mapping[str, Shape], *, where: str) -> list[str]:
-    """Names in `found` that nobody needs; an error names all that is missing or misshapen, at once."""
-    wrong = [f"{name} is missing; needed is {shape}" for name, shape in needed.items() if name not in found]
+    """Names in `found` that are not needed; an error lists every missing or misshapen tensor."""
+    wrong = [f"{name} is missing; its shape must be {shape}" for name, shape in needed.items() if name not in found]
     wrong += [
-        f"{name} has shape {found[name]}; needed is {shape}"
+        f"{name} has shape {found[name]}; it must be {shape}"
         for name, shape in needed.items()
         if name in found and tuple(found[name]) != tuple(shape)
     ]
     if wrong:
         shown = "\n".join(f"  {line}" for line in wrong[:12])
         more = f"\n  and {len(wrong) - 12} more" if len(wrong) > 12 else ""
-        raise WeightsError(f"{where}: the weights do not fit the settings beside them.\n{shown}{more}")
+        raise WeightsError(f"{where}: the weights do not fit the settings.\n{shown}{more}")
     return [name for name in found if name not in needed]

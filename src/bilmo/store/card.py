@@ -1,4 +1,4 @@
-"""The model card: what a model is, in words.
+"""The model card: what a model is, in words. `train.card` adds the part about training.
 
 Knows: Bundle. Blind to: files.
 """
@@ -9,7 +9,7 @@ from bilmo.store.bundle import Bundle
 
 
 def parts_of(bundle: Bundle) -> list[tuple[str, int]]:
-    """Parameters of each part of the model, in the order of the flow."""
+    """Number of parameters of each part of the model, from the input to the output."""
     prefixes = {
         "words.chars.": "characters",
         "words.table.": "word table",
@@ -27,13 +27,13 @@ def parts_of(bundle: Bundle) -> list[tuple[str, int]]:
 
 
 def facts_of(bundle: Bundle) -> list[tuple[str, str]]:
-    """What the model is, as pairs of a name and a value."""
+    """What the model is, as pairs of name and value."""
     config, cell, words = bundle.config, bundle.config.cell, bundle.config.words
     facts = [("layout", bundle.layout)]
     if words.chars:
         chars = words.chars
         kind = "UTF-8 bytes" if chars.kind == "bytes" else f"{chars.rows:,} Unicode characters"
-        most = "any length" if chars.max_characters is None else f"{chars.max_characters} a word"
+        most = "any length" if chars.max_characters is None else f"{chars.max_characters} per word"
         facts.append(("characters", f"{kind}, {chars.width} wide, {most}"))
         shown = " ".join(f"{w}x{n}" for w, n in chars.filters)
         facts.append(("filters", f"{shown} = {chars.outputs}, {chars.activation}"))
@@ -47,7 +47,7 @@ def facts_of(bundle: Bundle) -> list[tuple[str, str]]:
     if words.highways:
         facts.append(("word highways", str(words.highways)))
     cells = f", {cell.cells} cells" if cell.project else ""
-    facts.append(("layers", f"{config.layers} x {cell.kind.upper()}{cells}, {config.width} wide, a direction"))
+    facts.append(("layers", f"{config.layers} x {cell.kind.upper()}{cells}, {config.width} wide, per direction"))
     facts.append(("directions", " and ".join(config.directions)))
     facts.append(("skip connections", "yes" if config.skip else "no"))
     if cell.kind == "lstm":
@@ -57,18 +57,18 @@ def facts_of(bundle: Bundle) -> list[tuple[str, str]]:
     facts.append(("vector", f"{config.layers + 1} layers of {config.vector_width}"))
     facts.append(("vocabulary", f"{len(bundle.vocab):,} words" if bundle.vocab else "none"))
     facts.append(("softmax", "yes" if bundle.has_softmax else "no"))
-    facts.append(("settled start", "stored" if bundle.start else "made when loaded"))
+    facts.append(("settled start", "stored" if bundle.start else "computed on loading"))
     return facts
 
 
 UNKNOWN_TRAINING = (
-    "## Training\n\nNot known: the files that this model came from do not say what text it was trained on, "
+    "## Training\n\nUnknown: the files of this model do not say what text it was trained on, "
     "and its perplexity was not measured.\n"
 )
 
 
 def card_of(bundle: Bundle, training: str = UNKNOWN_TRAINING) -> str:
-    """A card for a model that brought none; `training` is the part that a run tells."""
+    """The card of a model that has none; `training` is the section about its training."""
     (_, origin), *rest = facts_of(bundle)
     facts = "".join(f"| {name} | {value} |\n" for name, value in [("made from", origin), *rest])
     parts = "".join(f"| {part} | {count:,} |\n" for part, count in parts_of(bundle))
@@ -84,7 +84,7 @@ def card_of(bundle: Bundle, training: str = UNKNOWN_TRAINING) -> str:
     )
 
 
-def told(card: str, what: str) -> str:
-    """What a card says in one of its tables; "unknown" where it says nothing."""
+def fact_in(card: str, what: str) -> str:
+    """The value of a row in the tables of a card; "unknown" if there is no such row."""
     rows = (line.split("|") for line in card.splitlines() if line.startswith(f"| {what} |"))
     return next((row[2].strip() for row in rows), "unknown")

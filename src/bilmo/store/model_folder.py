@@ -1,6 +1,6 @@
 """Our model folder: config.json, model.safetensors, vocab.txt, chars.txt, README.md.
 
-Knows: Bundle, safetensors. Blind to: old formats, networks at work.
+Knows: Bundle, safetensors. Blind to: other layouts, training.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ FORMAT = 2
 
 @dataclass(frozen=True, kw_only=True)
 class FolderConfig:
-    """What config.json holds."""
+    """The content of config.json."""
 
     __pydantic_config__ = STRICT
 
     bilmo_format: int
-    """Raised when an older bilmo could no longer read the folder."""
+    """Raised when older versions of bilmo can no longer read the folder."""
     network: BiLMConfig
     sha256: str
-    """Of model.safetensors, so that a damaged file is never used."""
+    """Of model.safetensors, so that a damaged file is refused."""
 
 
 def write(bundle: Bundle, folder: Path, dtype: DType = "float32") -> None:
-    """Save a model; the folder must be new, and appears only when it is whole.
+    """Save a model; the folder must be new, and appears when it is complete.
 
-    dtype: "float16" needs half the room and keeps three digits of every weight; it is computed with as float32.
+    dtype: "float16" takes half the space and keeps about three digits of each weight; bilmo computes in float32.
     """
     with new_folder(folder) as partial:
         _fill(bundle, partial, folder, dtype)
@@ -66,34 +66,34 @@ def _fill(bundle: Bundle, partial: Path, folder: Path, dtype: DType = "float32")
         tensors = {name: value.half() for name, value in tensors.items()}
         large = next((name for name, value in tensors.items() if not value.isfinite().all()), None)
         if large:
-            raise OutputError(f"{folder}: values of {large} are too large for float16. Save as float32.")
+            raise OutputError(f"{folder}: values of {large} are too large for float16. Use float32.")
     tensors = {name: value.contiguous() for name, value in tensors.items()}
     try:
         save_file(tensors, partial / WEIGHTS)
     except SafetensorError as error:
         raise OutputError(f"{folder}: the weights cannot be written ({error})") from None
-    (partial / WEIGHTS).chmod(0o666 & ~umask())  # safetensors writes for the owner alone
+    (partial / WEIGHTS).chmod(0o666 & ~umask())  # safetensors writes files for the owner only
     config = FolderConfig(bilmo_format=FORMAT, network=bundle.config, sha256=sha256_of(partial / WEIGHTS))
     _write_text(partial / CONFIG, json.dumps(asdict(config), indent=1))
     if bundle.vocab:
         _write_text(partial / VOCAB, "".join(f"{word}\n" for word in bundle.vocab.words))
     if bundle.chars:
         _write_text(partial / CHARS, "".join(f"{line}\n" for line in bundle.chars.lines()))
-    # A card tells names of files, and a file may have a name that is not UTF-8.
+    # A card may have file names in it that are not UTF-8.
     _write_text(partial / CARD, bundle.card or card_of(bundle), errors="replace")
 
 
 def read(folder: Path) -> Bundle:
-    """Load a model, every part checked against the others before memory is given to it."""
+    """Load a model; all parts are checked against each other before the weights are loaded into memory."""
     return read_published(lambda: read_config(folder), lambda config: _read(folder, config))
 
 
 OLD_DIRECTIONS: dict[object, Direction] = {"ahead": "forward", "behind": "backward"}
-"""What format 1 calls the directions."""
+"""Names of the directions in format 1."""
 
 
 def read_config(folder: Path) -> FolderConfig:
-    """config.json of a model folder, as the present format has it."""
+    """config.json of a model folder, with the names of the current format."""
     data = parse_json(folder / CONFIG)
     if isinstance(data, dict) and data.get("bilmo_format") == 1:
         data = modern_directions(data)
@@ -101,7 +101,7 @@ def read_config(folder: Path) -> FolderConfig:
 
 
 def modern_directions(data: Any) -> Any:
-    """JSON of format 1 with the present names of the directions."""
+    """JSON of format 1 with the current names of the directions."""
     if isinstance(data, dict):
         return {
             key: _renamed(value) if key == "directions" else modern_directions(value) for key, value in data.items()
@@ -114,7 +114,7 @@ def _renamed(names: Any) -> Any:
 
 
 def _modern_name(name: str) -> str:
-    """The present name of a tensor of format 1."""
+    """The current name of a tensor of format 1."""
     for old, new in OLD_DIRECTIONS.items():
         name = name.replace(f"stacks.{old}.", f"{new}_stack.").replace(f"start.{old}.", f"start.{new}.")
     return name
@@ -123,8 +123,8 @@ def _modern_name(name: str) -> str:
 def _read(folder: Path, config: FolderConfig) -> Bundle:
     if not 1 <= config.bilmo_format <= FORMAT:
         raise ConfigError(
-            f"{folder / CONFIG}: the folder has format {config.bilmo_format}; this bilmo reads formats 1 to {FORMAT}. "
-            "Install a newer bilmo."
+            f"{folder / CONFIG}: the folder has format {config.bilmo_format}; this version of bilmo reads formats 1 to "
+            f"{FORMAT}. Install a newer version."
         )
     network = config.network
     vocab = naming(folder / VOCAB, lambda: Vocab(lines(folder / VOCAB))) if (folder / VOCAB).exists() else None
@@ -164,15 +164,17 @@ def _read_tensors(path: Path, config: FolderConfig) -> dict[str, Tensor]:
                 needed |= _start_shapes(config.network)
             unused = compare(found, needed, where=str(path))
             if unused:
-                raise WeightsError(f"{path}: {', '.join(unused)} belong to no part of the network in {CONFIG}")
+                raise WeightsError(f"{path}: {', '.join(unused)} do not belong to the network in {CONFIG}")
             if sha256_of(path) != config.sha256:
                 raise DamagedFile(
                     f"{path}: is not the file that was saved (its SHA-256 differs from the one in {CONFIG}). "
-                    "Fetch or convert the model again."
+                    "Download or convert the model again."
                 )
             return {name: file.get_tensor(old).float() for name, old in stored.items()}
     except (SafetensorError, OSError) as error:
-        raise DamagedFile(f"{path}: cannot be read as safetensors ({error}). Fetch the model again.") from None
+        raise DamagedFile(
+            f"{path}: cannot be read as safetensors ({error}). Download or convert the model again."
+        ) from None
 
 
 def _start_tensors(start: State | None) -> dict[str, Tensor]:
@@ -190,7 +192,7 @@ def _start_shapes(config: BiLMConfig) -> dict[str, Shape]:
 
 
 def sha256_of(path: Path) -> str:
-    """Of a file's bytes."""
+    """The SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -204,7 +206,7 @@ Read = TypeVar("Read")
 
 
 def read_json(path: Path, kind: type[Config]) -> Config:
-    """A JSON file as a checked dataclass; every mistake in it is named with its place."""
+    """A JSON file as a validated dataclass; the error names every mistake with its place."""
     return checked(parse_json(path), kind, str(path))
 
 
@@ -219,28 +221,28 @@ def parse_json(path: Path) -> Any:
 
 
 def checked(data: Any, kind: type[Config], where: str) -> Config:
-    """Plain data as a checked dataclass; every mistake in it is named with its place."""
+    """Plain data as a validated dataclass; the error names every mistake with its place."""
     try:
         return TypeAdapter(kind).validate_python(data)
     except ValidationError as error:
-        raise ConfigError(f"{where}: settings that bilmo cannot use.\n" + "\n".join(_mistakes(error))) from None
+        raise ConfigError(f"{where}: invalid settings.\n" + "\n".join(_mistakes(error))) from None
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
 
 
 def _mistakes(error: ValidationError) -> list[str]:
-    """A line for each: its place, what is accepted there, what was found."""
+    """One line per mistake: its place, what is accepted, what was found."""
     rows = []
     for mistake in error.errors()[:12]:
-        place = ".".join(map(str, mistake["loc"])) or "the whole"
-        # Of a key that is missing, only its surroundings could be shown.
+        place = ".".join(map(str, mistake["loc"])) or "all of it"
+        # For a missing key, pydantic has only the value around it.
         found = "" if mistake["type"] == "missing" else f"; found {repr(mistake['input'])[:60]}"
         rows.append(f"  {place}: {mistake['msg']}{found}")
     return rows
 
 
 def naming(path: Path, read: Callable[[], Read]) -> Read:
-    """Run a reader that does not know its file, and put the file's name before its complaint."""
+    """Run a reader that does not know its file, and put the file name in front of its error."""
     try:
         return read()
     except BilmoError as error:
@@ -248,8 +250,10 @@ def naming(path: Path, read: Callable[[], Read]) -> Read:
 
 
 def same_length(path: Path, entries: int | None, rows: int) -> None:
-    """Check that a list beside the weights has an entry for each row."""
+    """Check that a list beside the weights has one entry per row."""
     if entries is None:
-        raise VocabError(f"{path}: is missing; the weights have {rows} rows that need their names")
+        raise VocabError(f"{path}: is missing; it must name the {rows} rows of the weights")
     if entries != rows:
-        raise VocabError(f"{path}: has {entries} entries, but the weights have {rows} rows. They belong to two models.")
+        raise VocabError(
+            f"{path}: has {entries} entries, but the weights have {rows} rows. They belong to different models."
+        )

@@ -92,7 +92,7 @@ def open_run(output: Path, work: Path, *, kind: str, identity: Identity | None) 
     finally:
         if not (work / RUN).exists():
             _remove_leftovers(output, work, everything=True)
-            (work / LOCK).unlink()  # last, for it tells others that the folder is ours
+            (work / LOCK).unlink()  # last, because it marks the folder as ours
             made = [work, *made]
         lock.release()
         for folder in made:
@@ -165,20 +165,20 @@ def _remove_leftovers(output: Path, work: Path, *, everything: bool) -> None:
 
 def _check_same(output: Path, work: Path, kind: str, identity: Identity) -> None:
     """Refuse to resume a run of another kind or version, or with other settings or inputs."""
-    over = f"choose another name, or remove {output if work.parent == output else work} to start over"
+    over = f"To start over, choose another name or remove {output if work.parent == output else work}."
     try:
         was = json.loads((work / RUN).read_bytes())
         version, was_kind = was.get("bilmo_run"), was.get("kind")
         settings, inputs = was.get("settings", {}), was.get("inputs", {})
     except (OSError, ValueError, AttributeError) as error:
-        raise OutputError(f"{output}: {work / RUN} is damaged ({error}). To go on, {over}.") from None
+        raise OutputError(f"{output}: {work / RUN} is damaged ({error}). {over}") from None
     if version != FORMAT:
         raise OutputError(
             f"{output}: was started by another version of bilmo (run format {version or 1}; this version resumes "
-            f"format {FORMAT}). Finish it with that version, {over}."
+            f"format {FORMAT}). Finish it with that version. {over}"
         )
     if was_kind != kind:
-        raise OutputError(f"{output}: holds a {was_kind}, not a {kind}. To go on, {over}.")
+        raise OutputError(f"{output}: holds a {was_kind}, not a {kind}. {over}")
     changed = _differences(settings, json.loads(json.dumps(identity.settings)))
     changed += [
         f"{name}: not the same as when the run was started"
@@ -189,7 +189,7 @@ def _check_same(output: Path, work: Path, kind: str, identity: Identity) -> None
         raise ConfigError(
             f"{output}: was started with different settings or inputs and cannot be resumed.\n"
             + "\n".join(f"  {line}" for line in changed)
-            + f"\nUse the same settings and inputs, {over}."
+            + f"\nTo resume it, use the same settings and inputs. {over}"
         )
 
 

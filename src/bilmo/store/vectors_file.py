@@ -1,6 +1,6 @@
 """Word vectors from files: GloVe and word2vec text, word2vec binary; plain, .gz or .xz.
 
-Knows: the file forms. Blind to: networks.
+Knows: the file formats. Blind to: networks.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from bilmo.ids.vocab import MARKS, Vocab, fits_a_line
 from bilmo.text.files import open_bytes, unpacking_errors
 
 LONGEST_WORD, LONGEST_LINE, WIDEST = 10_000, 10_000_000, 100_000
-"""Bytes and numbers; beyond these, the file is something else."""
+"""Limits in bytes, bytes and numbers; a file beyond them is not a file of word vectors."""
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """Words and a vector for each."""
+    """Words, and one vector per word."""
 
     words: list[str]
     values: NDArray[np.float32]
@@ -34,13 +34,13 @@ class Vectors:
 
     @property
     def lower(self) -> bool:
-        """Whether the file knows lower case only, so that words must be looked up so."""
+        """Whether the file has only lower-case words, so that words must be looked up in lower case."""
         return all(word == word.lower() for word in self.words)
 
     def table(self) -> tuple[Vocab, NDArray[np.float32]]:
-        """A vocabulary and a table for a word encoder: rows for the three marks in front, to be learned.
+        """A vocabulary and a table for a word encoder, with rows for the three marks in front, which are trained.
 
-        `<UNK>` begins as the file's own vector for unknown words, or as the mean of all; the boundaries as zero.
+        `<UNK>` starts as the file's own vector for unknown words, or as the mean of all; the boundaries start as zero.
         """
         known = dict(zip(self.words, self.values, strict=True))
         unknown = next((known[name] for name in ("<unk>", "<UNK>") if name in known), self.values.mean(axis=0))
@@ -51,9 +51,11 @@ class Vectors:
 
 
 def read(path: Path, only: Collection[str] | None = None, most: int | None = None) -> Vectors:
-    """Read a vectors file, plain or packed; `only` these words, and at `most` so many of them.
+    """Read a file of word vectors, plain or compressed.
 
-    A word that comes twice keeps its first vector.
+    only: the words to read; None for all. most: the maximum number of them.
+
+    A word that occurs twice keeps its first vector.
     """
     wanted: Wanted = (lambda word: True) if only is None else only.__contains__
     words: list[str] = []
@@ -67,10 +69,10 @@ def read(path: Path, only: Collection[str] | None = None, most: int | None = Non
                     words.append(word)
                     rows.append(row)
     except unpacking_errors() as error:
-        raise DamagedFile(f"{path}: unpacking broke off ({error}). The file is truncated or damaged.") from None
+        raise DamagedFile(f"{path}: unpacking failed ({error}). The file is truncated or damaged.") from None
     if not words:
-        what = "none of the words asked for" if only is not None else "no word vectors"
-        raise TextError(f"{path}: holds {what}")
+        what = "none of the requested words" if only is not None else "no word vectors"
+        raise TextError(f"{path}: has {what}")
     values = np.stack(rows)
     if not np.isfinite(values).all():
         raise DamagedFile(f"{path}: some values are not finite numbers")
@@ -82,22 +84,22 @@ Wanted = Callable[[str], bool]
 
 TEXT_ENTRY = re.compile(rb"[^\n]+?(?:[ \t]+[-+.\deE]+){3}(?:\s|\Z)")
 NARROW_ENTRY = {n: re.compile(rb"\S+(?:[ \t]+[-+.\deE]+){%d}(?:\s|\Z)" % n) for n in (1, 2)}
-"""How a word and its first numbers look when they are text. Binary numbers hardly ever look like three of them in a
-row, anywhere on a line; where there are fewer, they must follow the first space, and the word holds none."""
+"""A word and its first numbers as text. Binary data almost never looks like three numbers in a row; with fewer numbers,
+they must follow the first space, and the word must not have a space in it."""
 
 
 def _entries(path: Path, file: IO[bytes], wanted: Wanted) -> Iterator[Entry]:
-    """Words and vectors in file order; numbers of words that are not wanted are not looked at."""
+    """Words and vectors in file order; the numbers of unwanted words are not parsed."""
     first = file.readline(LONGEST_LINE)
     header = first.split()
     if not header:
-        raise TextError(f"{path}: begins with an empty line; word vectors have a word and its numbers on each")
+        raise TextError(f"{path}: begins with an empty line; each line must have a word and its numbers")
     if len(header) != 2 or not all(part.isdigit() for part in header):  # GloVe: no header
         yield from _text(path, chain([first], file), len(header) - 1, wanted)
         return
     number, width = map(int, header)  # word2vec: how many words, how wide
     if not 0 < width <= WIDEST:
-        raise TextError(f"{path}: its first line says vectors of {width} numbers; 1 to {WIDEST} are accepted")
+        raise TextError(f"{path}: its first line announces vectors of {width} numbers; accepted: 1 to {WIDEST}")
     if NARROW_ENTRY.get(width, TEXT_ENTRY).match(cast("io.BufferedReader", file).peek()):
         yield from _text(path, file, width, wanted, number)
     else:
@@ -105,34 +107,34 @@ def _entries(path: Path, file: IO[bytes], wanted: Wanted) -> Iterator[Entry]:
 
 
 def _text(path: Path, rows: Iterable[bytes], width: int, wanted: Wanted, number: int | None = None) -> Iterator[Entry]:
-    """A word and its numbers a line; a word may itself hold spaces, so the numbers are counted from the end."""
+    """One word and its numbers per line; a word may have spaces in it, so the numbers are counted from the end."""
     count = 0
     for count, row in enumerate(rows, start=1):
         word, *numbers = row.rstrip().rsplit(None, width) or [b""]
         if len(numbers) != width or not width:
             raise TextError(
-                f"{path}, vector {count}: {len(numbers)} numbers after the word; {max(width, 1)} are needed"
+                f"{path}, vector {count}: {len(numbers)} numbers after the word; it must have {max(width, 1)}"
             )
         name = word.decode("utf-8", "replace")
         if wanted(name):
             try:
-                with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is refused in the end
+                with np.errstate(over="ignore"):  # values that do not fit become infinite, and are refused at the end
                     values = np.array([float(n) for n in numbers], dtype=np.float32)
             except ValueError:
                 raise TextError(f"{path}, vector {count}: not all of the {width} values are numbers") from None
             yield name, values
     if number is not None and count != number:
-        raise DamagedFile(f"{path}: its first line says {number} words, but it holds {count}")
+        raise DamagedFile(f"{path}: its first line announces {number} words, but it has {count}")
 
 
 def _binary(path: Path, file: IO[bytes], width: int, wanted: Wanted, number: int) -> Iterator[Entry]:
-    """A word, a space, its float32 values as bytes, and in some files a line end."""
+    """A word, a space, its float32 values as bytes, and in some files a newline."""
     for count in range(1, number + 1):
         word = b""
         while (byte := file.read(1)) != b" ":
             word += byte
             if not byte or len(word) > LONGEST_WORD:
-                raise DamagedFile(f"{path}: no word where vector {count} of {number} should begin")
+                raise DamagedFile(f"{path}: there is no word where vector {count} of {number} should begin")
         values = file.read(4 * width)
         if len(values) != 4 * width:
             raise DamagedFile(f"{path}: ends within vector {count} of {number}; the file is truncated")

@@ -11,7 +11,7 @@ import io
 import lzma
 import sys
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -64,7 +64,7 @@ def unpacking_errors() -> tuple[type[Exception], ...]:
     return (EOFError, lzma.LZMAError, gzip.BadGzipFile, ZlibError, *((zstd.ZstdError,) if zstd else ()))
 
 
-def lines(path: Path) -> Iterator[str]:
+def lines(path: Path) -> Generator[str, None, None]:
     r"""Lines of UTF-8 text without their ends. Only "\n" or "\r\n" ends a line; a byte order mark is dropped."""
     with open_bytes(path) as file:
         yield from _decoded(file, str(path))

@@ -1,1 +1,1 @@
-"""Make, continue and judge a model."""
+"""Train, fine-tune and evaluate a language model."""

@@ -1,4 +1,4 @@
-"""From a recipe and the words of a corpus to the network that is to be trained.
+"""From a recipe and the words of a corpus to the model that is trained.
 
 Knows: recipes, configs, vectors files. Blind to: training.
 """
@@ -27,20 +27,21 @@ from bilmo.train.recipe import NetworkRecipe, TextRecipe
 
 
 @dataclass(frozen=True)
-class Shape:
-    """A network to be made, and the names of its ids."""
+class ModelPlan:
+    """A model to be made: its network, the words and characters of its ids, and what its weights start from."""
 
     config: BiLMConfig
     vocab: Vocab
     chars: CharTable | None
     given: vectors.Vectors | None
+    """Word vectors from a file."""
     base: Bundle | None = None
-    """The model to go on from, with a row for each word of `vocab` wherever it has rows."""
+    """The model to fine-tune, with one row per word of `vocab` in every table of words."""
 
     def model(self, seed: int, prior: Tensor | None = None) -> LanguageModel:
         """A model to train; the same seed gives the same weights.
 
-        `prior` (V,): log-probabilities that a new softmax begins with; without them all words are alike.
+        prior: (V,) log-probabilities that a new softmax starts with; without them all words are equally likely.
         """
         torch.manual_seed(seed)
         model = self._new()
@@ -54,7 +55,7 @@ class Shape:
         return model
 
     def parameters(self) -> int:
-        """How many such a model has, told without making it."""
+        """The number of parameters, counted without making the model."""
         with torch.device("meta"):
             return sum(parameter.numel() for parameter in self._new().parameters())
 
@@ -62,7 +63,7 @@ class Shape:
         return LanguageModel(BiLM(self.config), Softmax(len(self.vocab), self.config.width))
 
     def _give(self, model: LanguageModel, given: vectors.Vectors) -> None:
-        """Put the given vectors in their rows; a word without one begins as an unknown word."""
+        """Put the given vectors in their rows; a word without one starts as an unknown word."""
         names, values = given.table()
         rows = values[names.ids(word.lower() if given.lower else word for word in self.vocab.words)]
         table = model.bilm.words.table
@@ -72,29 +73,30 @@ class Shape:
             table.marks.copy_(torch.from_numpy(values[:3]))
 
     def indexer(self) -> Indexer:
-        """Words to ids, the way the network wants them."""
+        """The indexer that makes batches for the network."""
         return Bundle(self.config, {}, layout="", vocab=self.vocab, chars=self.chars).indexer()
 
 
-def shape_of(recipe: NetworkRecipe, text: TextRecipe, words: list[str], counts: NDArray[np.int64]) -> Shape:
-    """The shape for these words, which come by falling count."""
+def plan_model(recipe: NetworkRecipe, text: TextRecipe, words: list[str], counts: NDArray[np.int64]) -> ModelPlan:
+    """The plan of a new model for these words, which are sorted by falling count."""
     vocab = _vocab(text, words, counts)
     given: vectors.Vectors | None = None
     chars: CharTable | None = None
     if recipe.vectors_file is not None:
         wanted = {form for word in vocab.words for form in (word, word.lower())} | {"<unk>"}
         given = vectors.read(recipe.vectors_file, only=wanted)
-    if "chars" in recipe.parts and (recipe.chars == "unicode" or (recipe.chars == "auto" and _han(words, counts))):
-        trained = words[3 : _frequent(counts, 1)]  # of characters in held-out text alone nothing could be learned
+    unicode = recipe.chars == "unicode" or (recipe.chars == "auto" and _is_chinese(words, counts))
+    if "chars" in recipe.parts and unicode:
+        trained = words[3 : _frequent(counts, 1)]  # characters that occur only in held-out text could not be learned
         chars = CharTable.count(trained, max_characters=recipe.max_characters)
     config = recipe.config(
         len(vocab), characters=chars.rows if chars else None, given=given.values.shape[1] if given else None
     )
-    return Shape(config, vocab, chars, given)
+    return ModelPlan(config, vocab, chars, given)
 
 
 def _frequent(counts: NDArray[np.int64], least: int) -> int:
-    """How many words, which come by falling count, are frequent enough; the marks always are."""
+    """The number of words, sorted by falling count, that occur often enough; the marks always count."""
     return int((counts[3:] >= least).sum()) + 3
 
 
@@ -103,27 +105,29 @@ def _vocab(text: TextRecipe, words: list[str], counts: NDArray[np.int64]) -> Voc
     frequent = _frequent(counts, text.min_count)
     if frequent == 3:
         raise ConfigError(
-            f"min_count is {text.min_count}, and no word of the text occurs so often; the most frequent one occurs "
-            f"{counts.max()} times"
+            f"min_count is {text.min_count}, and no word of the text occurs that often; the most frequent one occurs "
+            f"{counts.max()} times. Lower min_count."
         )
     return Vocab(words[: min(frequent, text.vocab_size or frequent)])
 
 
-def _han(words: list[str], counts: NDArray[np.int64]) -> bool:
-    """Whether most words of the text are written in Chinese characters, however they were split."""
+def _is_chinese(words: list[str], counts: NDArray[np.int64]) -> bool:
+    """Whether most words of the text are written in Chinese characters."""
     chinese = np.array([any("\u4e00" <= character <= "\u9fff" for character in word) for word in words], dtype=bool)
     return bool(2 * counts[chinese].sum() > counts.sum())
 
 
-def shape_from(base: Bundle, text: TextRecipe, words: list[str], counts: NDArray[np.int64], add_words: int) -> Shape:
-    """The shape of a model that goes on with other text, `add_words` of whose new words get a place.
+def plan_finetuning(
+    base: Bundle, text: TextRecipe, words: list[str], counts: NDArray[np.int64], add_words: int
+) -> ModelPlan:
+    """The plan of a model that continues `base` on other text, of which `add_words` new words are added.
 
-    A model that names no rows by words (characters alone, no softmax) takes its vocabulary from the text.
+    A model without rows for words (characters only, no softmax) takes its vocabulary from the text.
     """
     if base.start is None:  # what its sentences start from when it embeds
         base = replace(base, start=settle(base.network(), base.indexer().batch([[]])))
     if base.vocab is None or not (base.has_softmax or base.config.words.table):
-        return Shape(base.config, _vocab(text, words, counts), base.chars, None, base)
+        return ModelPlan(base.config, _vocab(text, words, counts), base.chars, None, base)
     known = base.vocab
     frequent = words[: _frequent(counts, text.min_count)]
     vocab = Vocab((*known.words, *[word for word in frequent if word not in known][:add_words]))
@@ -132,16 +136,16 @@ def shape_from(base: Bundle, text: TextRecipe, words: list[str], counts: NDArray
         name: _with_rows(value, _unknown(base, name, known.unknown), more) if name in ROW_A_WORD else value
         for name, value in base.weights.items()
     }
-    if more and base.has_softmax:  # the new words together begin as likely as an unknown one was
+    if more and base.has_softmax:  # the new words together start as likely as an unknown word was
         weights["softmax.bias"][-more:] -= math.log(more)
     config = base.config
     if config.words.table:
         config = replace(config, words=replace(config.words, table=replace(config.words.table, rows=len(vocab))))
-    return Shape(config, vocab, base.chars, None, replace(base, config=config, weights=weights, vocab=vocab))
+    return ModelPlan(config, vocab, base.chars, None, replace(base, config=config, weights=weights, vocab=vocab))
 
 
 def _unknown(base: Bundle, name: str, id: int) -> Tensor:
-    """The row of the unknown word; a table of given vectors keeps what it has learned of it elsewhere."""
+    """The row of the unknown word; a table of given vectors keeps it among its trained marks."""
     table = base.config.words.table
     if name == "words.table.weight" and table and table.given:
         name = "words.table.marks"
@@ -149,5 +153,5 @@ def _unknown(base: Bundle, name: str, id: int) -> Tensor:
 
 
 def _with_rows(value: Tensor, row: Tensor, more: int) -> Tensor:
-    """More rows at the end, which begin as copies of one."""
+    """Append copies of one row."""
     return torch.cat([value, row.expand(more, *row.shape)])

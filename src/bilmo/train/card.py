@@ -1,6 +1,8 @@
 """The part of a model card that only the training run knows: text, recipe, perplexities, time.
 
-Knows: recipes, facts. Blind to: networks, files.
+`store.card` has the rest of the card.
+
+Knows: recipes, corpus facts, progress. Blind to: networks, files.
 """
 
 from __future__ import annotations
@@ -10,55 +12,55 @@ from dataclasses import asdict, dataclass, fields
 
 from bilmo.train.checkpoint import Progress
 from bilmo.train.corpus import Facts
-from bilmo.train.events import Look
+from bilmo.train.events import Evaluation
 from bilmo.train.recipe import Recipe
 
 
 @dataclass(frozen=True)
-class Story:
-    """What a run was made of."""
+class TrainingSection:
+    """What a run started from."""
 
     recipe: Recipe
     corpus: Facts
     texts: list[str]
-    lang: str
     base: str | None
-    """The model that was gone on from."""
+    """The model that is fine-tuned."""
 
-    def tell(self, progress: Progress, look: Look) -> str:
-        """Markdown for the card of the model as it was at this look."""
+    def markdown(self, progress: Progress, evaluation: Evaluation) -> str:
+        """The section for the model as it is at this evaluation."""
         tokens, sentences = self.corpus.tokens, self.corpus.sentences
         rows = [
             ("text", ", ".join(self.texts)),
-            ("split", self.lang),
+            ("split", self.corpus.lang),
             ("trained on", f"{tokens['train']:,} words in {sentences['train']:,} sentences"),
-            ("held out", f"{tokens['held']:,} words in {sentences['held']:,} sentences, never trained on"),
-            ("steps", f"{progress.steps:,} ({_passes(progress)})"),
+            ("held out", f"{tokens['held_out']:,} words in {sentences['held_out']:,} sentences, never trained on"),
+            ("steps", f"{progress.steps:,} ({_epochs(progress)})"),
             ("time", f"{progress.seconds / 60:.1f} minutes of training on one machine"),
-            ("held-out perplexity forward", f"{look.forward:.2f}"),
-            ("held-out perplexity backward", f"{look.backward:.2f}"),
-            ("held-out perplexity, mean", f"{look.mean:.2f}"),
+            ("held-out perplexity forward", f"{evaluation.forward:.2f}"),
+            ("held-out perplexity backward", f"{evaluation.backward:.2f}"),
+            ("held-out perplexity, mean", f"{evaluation.mean:.2f}"),
         ]
         if self.base:
-            rows.insert(0, ("gone on from", self.base))
+            rows.insert(0, ("fine-tuned from", self.base))
         table = "".join(f"| {name} | {value} |\n" for name, value in rows)
         return (
             f"## Training\n\n| what | value |\n|---|---|\n{table}\n"
             "Perplexities are by the full softmax over isolated sentences of the held-out text, about "
-            f"{look.words:,} words of it; every word and one boundary a sentence counts, unknown words as `<UNK>`. "
-            "They compare only over the same text and vocabulary.\n\n![loss and perplexity](curve.svg)\n\n"
+            f"{evaluation.words:,} words of it. Every word and one boundary per sentence count, unknown words as "
+            "`<UNK>`. Compare them only with perplexities over the same text and vocabulary.\n\n"
+            "![loss and perplexity](curve.svg)\n\n"
             f"### Recipe\n\n```toml\n{toml(self.recipe, without='network' if self.base else None)}```\n"
         )
 
 
-def _passes(progress: Progress) -> str:
-    if progress.step:
-        return f"in pass {progress.epoch + 1} over the text"
-    return "1 pass over the text" if progress.epoch == 1 else f"{progress.epoch} passes over the text"
+def _epochs(progress: Progress) -> str:
+    if progress.step_in_epoch:
+        return f"in epoch {progress.epoch + 1}"
+    return "1 epoch" if progress.epoch == 1 else f"{progress.epoch} epochs"
 
 
 def toml(recipe: Recipe, without: str | None = None) -> str:
-    """A recipe as the file that gives it; a section that was not used may be left out."""
+    """A recipe as a TOML file; a section that was not used can be left out."""
     parts = []
     for section in fields(recipe):
         if section.name == without:
@@ -76,4 +78,4 @@ def _toml_value(value: object) -> str:
         return "[" + ", ".join(map(_toml_value, value)) + "]"
     if isinstance(value, int | float):
         return repr(value)
-    return json.dumps(value, ensure_ascii=False)  # a string is written in TOML as in JSON
+    return json.dumps(value, ensure_ascii=False)  # TOML and JSON write strings in the same way

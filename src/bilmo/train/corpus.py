@@ -1,7 +1,7 @@
-"""Text to ids on disk, once: the words by falling count, and every sentence as numbers that point at them.
+"""Text to ids on disk, once: the distinct words by falling count, and every sentence as word ids.
 
-Training and held-out text are told apart here, by whole lines (paragraphs) and by their content, so that no
-paragraph is in both, however often it occurs. Memory grows with the number of distinct words only.
+Text is held out by whole lines (paragraphs), chosen by their content, so that no paragraph is on both sides, however
+often it occurs. Memory grows with the number of distinct words only.
 
 Knows: text, vocab, numpy. Blind to: networks, recipes.
 """
@@ -22,71 +22,62 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilmo.errors import ConfigError, DamagedFile, TextError
+from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END
 from bilmo.ids.vocab import MARKS
+from bilmo.ids.windows import Text
 from bilmo.store.atomic import new_folder
-from bilmo.store.model_folder import read_json
-from bilmo.text.split import Splitter
+from bilmo.store.model_folder import checked, parse_json
+from bilmo.text.split import splitter
 
-Side = Literal["train", "held"]
-SIDES: tuple[Side, ...] = ("train", "held")
+Side = Literal["train", "held_out"]
+SIDES: tuple[Side, ...] = ("train", "held_out")
 PARTS = {"ids": "<u4", "ends": "<i8"}
 AT_ONCE = 1 << 20
-"""Ids held in memory at a time."""
+"""Ids in memory at a time when they are renumbered."""
+FACTS, FORMAT = "facts.json", 2
+"""Format 1 had no number."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a corpus is, for whoever wants to know without reading it."""
+    """What a corpus is."""
 
+    lang: str
+    """How the text was split."""
     words: int
-    """Distinct words, the three marks included."""
+    """Distinct words, including the three marks."""
     tokens: dict[Side, int]
     sentences: dict[Side, int]
-
-
-@dataclass(frozen=True)
-class Sentences:
-    """One side of a corpus: the word ids of all sentences in a row, and where each sentence ends."""
-
-    ids: NDArray[np.uint32]
-    ends: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.ends)
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """Tokens of each sentence, boundaries not counted."""
-        return np.diff(self.ends, prepend=0)
+    bilmo_corpus: int = FORMAT
 
 
 class Corpus:
-    """A corpus on disk; ids are memory-mapped."""
+    """A corpus on disk; its ids are memory-mapped."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         try:
-            self.facts = read_json(folder / "facts.json", Facts)
+            self.facts = _read_facts(folder / FACTS)
             self._check()
         except (OSError, EOFError, ValueError, KeyError, ConfigError, DamagedFile) as error:
             raise DamagedFile(
-                f"{folder}: the text of this run is damaged ({error}). Delete this folder and give the same command "
-                "again: it is made anew from the text."
+                f"{folder}: this corpus cannot be used: {error}. Delete this folder and run the same command again: "
+                "the corpus is made again from the text."
             ) from None
 
     def _check(self) -> None:
-        """A file that was cut off or is another's would be trained on without a word."""
+        """Refuse files that were truncated or belong to another corpus, which would be trained on unnoticed."""
         facts = self.facts
-        wanted = {"words.txt": facts.words, "counts.npy": facts.words}
+        expected = {"words.txt": facts.words, "counts.npy": facts.words}
         found: dict[str, float] = {"words.txt": (self.folder / "words.txt").read_bytes().count(b"\n")}
         found["counts.npy"] = len(np.load(self.folder / "counts.npy", mmap_mode="r"))
         for side in SIDES:
-            wanted |= {f"{side}.ids": facts.tokens[side], f"{side}.ends": facts.sentences[side]}
+            expected |= {f"{side}.ids": facts.tokens[side], f"{side}.ends": facts.sentences[side]}
             for part, kind in PARTS.items():
                 found[f"{side}.{part}"] = (self.folder / f"{side}.{part}").stat().st_size / np.dtype(kind).itemsize
-        for name, number in wanted.items():
+        for name, number in expected.items():
             if found[name] != number:
-                raise DamagedFile(f"{name} holds {found[name]:,.10g} numbers or words, not {number:,}")
+                raise DamagedFile(f"{name} is damaged: it has {found[name]:,.10g} entries instead of {number:,}")
 
     @property
     def words(self) -> list[str]:
@@ -98,27 +89,38 @@ class Corpus:
         """How often each word occurs in the training text."""
         return np.asarray(np.load(self.folder / "counts.npy"))
 
-    def sentences(self, side: Side) -> Sentences:
-        """The sentences of one side."""
+    def text(self, side: Side) -> Text:
+        """All sentences of one side."""
         ids, ends = (_mapped(self.folder / f"{side}.{part}", kind) for part, kind in PARTS.items())
-        return Sentences(ids, ends)
+        return Text(ids, ends, MARKS.index(SENTENCE_BEGIN), MARKS.index(SENTENCE_END))
+
+
+def _read_facts(path: Path) -> Facts:
+    data = parse_json(path)
+    version = data.get("bilmo_corpus", 1) if isinstance(data, dict) else 1
+    if version != FORMAT:
+        raise ConfigError(
+            f"it was made by another version of bilmo (corpus format {version}; this version reads format {FORMAT})"
+        )
+    return checked(data, Facts, path.name)
 
 
 def _mapped(path: Path, kind: str) -> NDArray[Any]:
-    if path.stat().st_size == 0:  # nothing can be mapped of an empty file
+    if path.stat().st_size == 0:  # an empty file cannot be mapped
         return np.zeros(0, dtype=kind)
     return np.memmap(path, dtype=kind, mode="r")
 
 
-def build(lines: Iterable[str], split: Splitter, folder: Path, *, held_out: float, seed: int) -> Corpus:
-    """Read text once, write its ids; the folder appears when it is whole."""
+def build(lines: Iterable[str], lang: str, folder: Path, *, held_out: float, seed: int) -> Corpus:
+    """Read text once, split it as `lang` says, and write its ids; the folder appears when it is complete."""
+    split = splitter(lang)
     with new_folder(folder) as partial:
-        numbers: dict[str, int] = {mark: n for n, mark in enumerate(MARKS)}  # in the order of first sight
+        numbers: dict[str, int] = {mark: n for n, mark in enumerate(MARKS)}  # by first occurrence
         counts = array("q", [0] * len(MARKS))
         with ExitStack() as stack:
             writers = {side: _Writer(stack, partial, side) for side in SIDES}
             for line in lines:
-                side: Side = "held" if _share(line, seed) < held_out else "train"
+                side: Side = "held_out" if _share(line, seed) < held_out else "train"
                 for sentence in split(line):
                     ids = array("I", [numbers.setdefault(word, len(numbers)) for word in sentence])
                     counts.extend([0] * (len(numbers) - len(counts)))
@@ -128,12 +130,12 @@ def build(lines: Iterable[str], split: Splitter, folder: Path, *, held_out: floa
                     writers[side].add(ids)
         sentences = {side: writers[side].sentences for side in SIDES}
         if not any(sentences.values()):
-            raise TextError("the text holds no sentences to train on: every line is blank")
+            raise TextError("the text has no sentences to train on: every line is blank")
         if not all(sentences.values()):
-            how = "none" if sentences["train"] else "every one"
+            which = "none of its paragraphs was" if sentences["train"] else "all of its paragraphs were"
             raise TextError(
-                f"the text has {sum(sentences.values())} sentences, and {how} of its paragraphs fell to the held-out "
-                f"part (a share of {held_out}). Give more text, shorter lines, or a recipe file with another held_out."
+                f"the text has {sum(sentences.values())} sentences, and {which} chosen as held-out text (a share of "
+                f"{held_out}). Use more text, shorter lines, or a recipe file with another held_out."
             )
         order = _by_count(list(numbers), np.asarray(counts))
         for side in SIDES:
@@ -143,19 +145,20 @@ def build(lines: Iterable[str], split: Splitter, folder: Path, *, held_out: floa
         (partial / "words.txt").write_text(text, encoding="utf-8", newline="\n")
         np.save(partial / "counts.npy", np.asarray(counts)[order])
         facts = Facts(
+            lang=lang,
             words=len(words),
             tokens={side: writers[side].tokens for side in SIDES},
             sentences=sentences,
         )
-        (partial / "facts.json").write_text(json.dumps(asdict(facts), indent=1), encoding="utf-8")
+        (partial / FACTS).write_text(json.dumps(asdict(facts), indent=1), encoding="utf-8")
     return Corpus(folder)
 
 
 class _Writer:
-    """Ids and ends of one side, written as they come."""
+    """Writes ids and ends of one side, sentence by sentence."""
 
     def __init__(self, stack: ExitStack, folder: Path, side: Side) -> None:
-        """`stack` closes the files in the end."""
+        """`stack` closes the files."""
         self._files: dict[str, IO[bytes]] = {
             part: stack.enter_context((folder / f"{side}.{part}").open("wb")) for part in PARTS
         }
@@ -169,22 +172,22 @@ class _Writer:
 
 
 def _share(line: str, seed: int) -> float:
-    """A number from 0 to 1 that depends on the line's text and the seed alone."""
+    """A number from 0 to 1 that depends only on the text of the line and the seed."""
     digest = hashlib.blake2b(line.strip().encode("utf-8", "surrogatepass"), digest_size=8, key=str(seed).encode())
     return int.from_bytes(digest.digest()) / 2**64
 
 
 def _by_count(words: list[str], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Numbers of first sight in the order of final ids: the marks, then falling count, ties by code point."""
+    """First-occurrence numbers in the order of final ids: the marks, then by falling count, ties by code point."""
     rest = sorted(range(len(MARKS), len(words)), key=lambda n: (-counts[n], words[n]))
     return np.array([*range(len(MARKS)), *rest], dtype=np.int64)
 
 
 def _renumber(path: Path, order: NDArray[np.int64]) -> None:
-    """Turn numbers of first sight into final ids, in place, a piece at a time."""
+    """Turn first-occurrence numbers into final ids, in place, piece by piece."""
     new = np.empty(len(order), dtype=PARTS["ids"])
     new[order] = np.arange(len(order), dtype=np.uint32)
-    with path.open("r+b") as file:  # not mapped, for then all of it would lie in memory by and by
+    with path.open("r+b") as file:  # not mapped, because then all of it would end up in memory
         while piece := file.read(new.itemsize * AT_ONCE):
             file.seek(-len(piece), os.SEEK_CUR)
             file.write(new[np.frombuffer(piece, dtype=PARTS["ids"])].tobytes())

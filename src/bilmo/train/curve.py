@@ -1,4 +1,4 @@
-"""The curve of a run as a picture: loss while training and held-out perplexity, by step.
+"""The learning curve of a run as an SVG picture: training and held-out perplexity by step.
 
 Knows: train.jsonl. Blind to: how a run works.
 """
@@ -13,7 +13,7 @@ from bilmo.store.atomic import new_file
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 360, 64, 16, 36, 40
 POINTS = 240
-"""Of the training curve; each is the mean of the steps around it."""
+"""Maximum number of points of the training curve; each is the mean of the steps around it."""
 
 Curve = list[tuple[float, float]]
 """(step, perplexity)"""
@@ -21,23 +21,23 @@ Curve = list[tuple[float, float]]
 
 def draw(log: Path, picture: Path) -> None:
     """Draw what the log holds so far."""
-    trained, held = read(log)
+    trained, held_out = read(log)
     with new_file(picture) as partial:
-        partial.write_text(svg(trained, held), encoding="utf-8", newline="\n")
+        partial.write_text(svg(trained, held_out), encoding="utf-8", newline="\n")
 
 
 def read(log: Path) -> tuple[Curve, Curve]:
-    """Perplexity while training, smoothed, and on held-out text."""
+    """Training perplexity, smoothed, and held-out perplexity."""
     losses: dict[int, float] = {}
-    looks: dict[int, float] = {}
+    evaluations: dict[int, float] = {}
     with log.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
             try:
-                event = json.loads(line)  # steps that were repeated after a break come twice, and are the same
-            except ValueError:  # what a power cut left of a line
+                event = json.loads(line)  # steps repeated after a resume come twice, with the same values
+            except ValueError:  # a line that a power cut left incomplete
                 continue
-            if event["what"] == "look":
-                looks[event["number"]] = math.inf if event["mean"] is None else event["mean"]
+            if event["event"] == "evaluation":
+                evaluations[event["number"]] = math.inf if event["mean"] is None else event["mean"]
             elif not event["skipped"]:
                 losses[event["number"]] = event["loss"]
     steps = sorted(losses)
@@ -45,12 +45,12 @@ def read(log: Path) -> tuple[Curve, Curve]:
     pieces = [steps[at : at + size] for at in range(0, len(steps), size)]
     means = [(piece[len(piece) // 2], sum(losses[n] for n in piece) / len(piece)) for piece in pieces]
     trained = [(float(n), math.exp(loss)) for n, loss in means if loss < 50]
-    return trained, [(float(n), looks[n]) for n in sorted(looks) if looks[n] < math.exp(50)]
+    return trained, [(float(n), value) for n, value in sorted(evaluations.items()) if value < math.exp(50)]
 
 
-def svg(trained: Curve, held: Curve) -> str:
-    """Both curves over one axis of steps; perplexity on a logarithmic axis."""
-    points = trained + held
+def svg(trained: Curve, held_out: Curve) -> str:
+    """Both curves by step, with a logarithmic axis of perplexity."""
+    points = trained + held_out
     if not points:
         points = [(0, 1), (1, 10)]
     last = max(1.0, *(n for n, _ in points))
@@ -77,16 +77,18 @@ def svg(trained: Curve, held: Curve) -> str:
         f'<text x="{x(last * k / 4):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{last * k / 4:,.0f}</text>'
         for k in range(5)
     )
-    best = min((value for _, value in held), default=math.nan)
-    dots = "".join(f'<circle cx="{x(n):.1f}" cy="{y(value):.1f}" r="2.5"/>' for n, value in held)
+    best = min((value for _, value in held_out), default=math.nan)
+    dots = "".join(f'<circle cx="{x(n):.1f}" cy="{y(value):.1f}" r="2.5"/>' for n, value in held_out)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         f'aria-label="perplexity by step; best on held-out text {best:.2f}">\n'
         "<style>text{font:12px system-ui,sans-serif;fill:#444}.grid{stroke:#8883}polyline{fill:none;stroke-width:1.5}"
-        ".train{stroke:#999}.held{stroke:#c2410c;stroke-width:2}circle,.name{fill:#c2410c}"
-        "@media(prefers-color-scheme:dark){text{fill:#ccc}.held{stroke:#fb923c}circle,.name{fill:#fb923c}}</style>\n"
+        ".train{stroke:#999}.held-out{stroke:#c2410c;stroke-width:2}circle,.name{fill:#c2410c}"
+        "@media(prefers-color-scheme:dark){text{fill:#ccc}.held-out{stroke:#fb923c}"
+        "circle,.name{fill:#fb923c}}</style>\n"
         f"{grid}{ticks}\n"
-        f'<polyline class="train" points="{path(trained)}"/>\n<polyline class="held" points="{path(held)}"/>{dots}\n'
-        f'<text x="{LEFT}" y="20">perplexity by step: while training, and </text>'
-        f'<text class="name" x="{LEFT + 232}" y="20">on held-out text (best {best:.1f})</text>\n</svg>\n'
+        f'<polyline class="train" points="{path(trained)}"/>\n'
+        f'<polyline class="held-out" points="{path(held_out)}"/>{dots}\n'
+        f'<text x="{LEFT}" y="20">perplexity by step: training text, and </text>'
+        f'<text class="name" x="{LEFT + 232}" y="20">held-out text (best {best:.1f})</text>\n</svg>\n'
     )

@@ -1,4 +1,4 @@
-"""How well a model predicts text: its loss by the full softmax, over every word, nothing dropped or sampled.
+"""How well a model predicts text: the loss by the full softmax over every word, without dropout or sampling.
 
 Knows: model, windows. Blind to: training, files.
 """
@@ -17,12 +17,12 @@ from bilmo.net.state import State
 from bilmo.train.loss import full_loss
 from bilmo.train.model import LanguageModel, WordArrays
 
-AT_ONCE = 2048
-"""Steps judged at a time."""
+BATCH = 2048
+"""Words per batch."""
 
 
 @torch.no_grad()
-def judge(
+def evaluate(
     model: LanguageModel,
     text: Text,
     words: WordArrays,
@@ -31,22 +31,22 @@ def judge(
     *,
     most: int | None = None,
 ) -> tuple[dict[Direction, float], int]:
-    """Nats a word of each direction over sentences that each begin at `start`, and how many words that were.
+    """The loss of each direction, in nats per word, and the number of words; each sentence begins at `start`.
 
-    `most`: so many words, about, are enough; they are taken from all over the text.
+    most: approximate number of words to evaluate, taken evenly from the whole text; None for all.
     """
     model.eval()
     sentences = np.arange(len(text.ends))
     steps = text.steps(sentences)
     if most is not None and steps.sum() > most:
         sentences = np.arange(0, len(steps), steps.sum() / most).astype(np.int64)
-    whole = Whole(text, sentences, budget=AT_ONCE, longest=int(steps.max()), seed=0)
+    batches = Whole(text, sentences, budget=BATCH, longest=int(steps.max()), seed=0)
     totals: dict[Direction, float] = {}
     count = 0
-    for number in range(len(whole)):
-        step = whole[number]
-        judged, _ = model(step, words, targets, start(len(step.lengths)), full_loss)
-        count += judged.words
-        for direction, loss in judged.each.items():
-            totals[direction] = totals.get(direction, 0.0) + loss * judged.words
+    for number in range(len(batches)):
+        batch = batches[number]
+        found, _ = model(batch, words, targets, start(len(batch.lengths)), full_loss)
+        count += found.words
+        for direction, loss in found.each.items():
+            totals[direction] = totals.get(direction, 0.0) + loss * found.words
     return {direction: total / count for direction, total in totals.items()}, count

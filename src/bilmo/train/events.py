@@ -1,6 +1,6 @@
-"""What a training run tells while it runs.
+"""The events of a training run.
 
-Knows: what a corpus and a run's progress are. Blind to: how a run works, and who listens.
+Knows: the facts of a corpus, the progress of a run. Blind to: how a run works, who reads the events.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from bilmo.train.corpus import Facts
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run will take, told from a step and a look that were tried."""
+    """What a run will take, estimated from a trial step and a trial evaluation."""
 
     seconds: float
-    """Until its end, about."""
+    """Until the end of the run."""
     memory: int
-    """Bytes, about."""
+    """Bytes; 0 if unknown."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class Prepared:
 
     corpus: Facts
     vocab: int
+    """Words that can be predicted."""
     unknown: float
     """Share of the held-out words that are not in the vocabulary."""
     left_out: int
     """Distinct words of the training text that are not in the vocabulary."""
     parameters: int
-    lang: str
     resumed: bool
     cost: Cost
 
@@ -46,34 +46,36 @@ class Step:
     done: float
     """Share of the run."""
     loss: float
-    """Nats a word, mean of both directions."""
+    """Nats per word, mean of both directions."""
     rate: float
     words: int
     seconds: float
     skipped: bool = False
+    """The loss exploded, so the weights were not changed."""
 
 
 @dataclass(frozen=True)
-class Look:
-    """A look at held-out text, by the full softmax."""
+class Evaluation:
+    """Perplexity on held-out text, by the full softmax."""
 
     number: int
+    """Of the step before it."""
     forward: float
-    """Perplexity."""
     backward: float
     mean: float
     """exp of the mean of both losses."""
     words: int
-    """That were predicted, boundaries among them."""
+    """Words predicted, including boundaries."""
     best: bool
+    """Better than all evaluations before."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The end, or what was found when the run was over already."""
+    """The end of the run, or of one that was complete before."""
 
     progress: Progress
-    why: str
+    reason: str
 
 
-Event = Prepared | Step | Look | Finished
+Event = Prepared | Step | Evaluation | Finished

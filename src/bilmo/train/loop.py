@@ -1,240 +1,171 @@
-"""The loop: steps through the text, looks at held-out text, checkpoints.
+"""The training loop: steps through the text and evaluations on held-out text, as events.
 
-Every random draw of a step comes from the seed and the step's number, so a run that is stopped anywhere and gone
-on with does exactly what an undisturbed one does.
+Every random number of a step follows from the seed, the epoch and the step in it, so a run that is stopped anywhere
+and resumed does exactly what an undisturbed one does.
 
-Knows: model, loss, optimiser, checkpoint, windows. Blind to: where text came from, who listens.
+Knows: model, loss, optimizer, windows. Blind to: files, where text comes from, who reads the events.
 """
 
 from __future__ import annotations
 
+import copy
 import math
-import os
-import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from bilmo.errors import BilmoError, ConfigError, DamagedFile, TextError
-from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END, Ids
-from bilmo.ids.vocab import MARKS
-from bilmo.ids.windows import Stream, Text, TextStep, TextSteps, Whole
+from bilmo.errors import TextError
+from bilmo.ids.windows import Stream, TextStep, TextSteps, Whole
 from bilmo.net.bilm import settle
 from bilmo.net.config import Direction
 from bilmo.net.state import State
-from bilmo.store import model_folder as folders
 from bilmo.store.bundle import Bundle
-from bilmo.store.card import card_of
-from bilmo.store.run_folder import CHECKPOINT
-from bilmo.train import checkpoint
-from bilmo.train.build import Shape
-from bilmo.train.card import Story
+from bilmo.store.checkpoint import load_optimizer, optimizer_tensors
+from bilmo.train.build import ModelPlan
 from bilmo.train.checkpoint import Checkpoint, Progress
-from bilmo.train.corpus import Corpus, Side
-from bilmo.train.evaluate import judge
-from bilmo.train.events import Cost, Event, Finished, Look, Step
-from bilmo.train.loss import Loss, full_loss, sampled_loss
+from bilmo.train.corpus import Corpus
+from bilmo.train.evaluate import evaluate
+from bilmo.train.events import Evaluation, Finished, Step
+from bilmo.train.loss import full_loss, sampled_loss
 from bilmo.train.model import Judged, LanguageModel, WordArrays
-from bilmo.train.optimizer import device_of, optimizer_of, rate_at, set_rate
+from bilmo.train.optimizer import device_of, optimizer_of, rate_at
 from bilmo.train.prior import Prior
 from bilmo.train.recipe import TrainRecipe
 
-try:
-    import resource
-except ImportError:  # not on Windows
-    resource = None  # type: ignore[assignment]
-
 FULL_SOFTMAX = 10_000
-"""Words up to which the full softmax is chosen."""
+"""Largest vocabulary for which `softmax = "auto"` means the full softmax."""
 EXPLODED = 10.0
-"""Nats a word above the usual loss from which on a step is not made: worse than guessing. The old recipe's first steps
-rise by five and come down again."""
-LOOK = 20_000
-"""Held-out words, about, that are judged at each look."""
-RSS_UNIT = 1 if sys.platform == "darwin" else 1024
-"""Bytes in which the system counts memory."""
-SPOILED, TOO_OFTEN = 3, 10
-"""Steps in a row that may be undone before the weights are taken for spoiled, and before the run gives up."""
-OFTEN = 20
-"""Steps that lie between two looks at least, however short the text is."""
-
-
-A_PARAMETER = 16
-"""Bytes: itself, its gradient, and two numbers that Adam remembers of it."""
-
-
-def need_memory(parameters: int) -> None:
-    """Refuse a network that the machine cannot hold, before it is made: to find out takes the machine down."""
-    try:
-        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):  # a system that does not tell
-        return
-    if A_PARAMETER * parameters > there:
-        raise ConfigError(
-            f"the network has {parameters:,} parameters; to train it takes {A_PARAMETER * parameters / 1e9:,.0f} GB of "
-            f"memory, and this machine has {there / 1e9:,.0f}. Make it smaller: width, cells, layers, vocab_size."
-        )
+"""A step is skipped if its loss is this many nats per word above the usual: worse than guessing. The first steps of
+the old recipe rise by five and come down again."""
+EVALUATION_WORDS = 20_000
+"""Approximate number of held-out words in one evaluation."""
+SHORTEST_INTERVAL = 20
+"""Steps between two evaluations at least, however short the text is."""
 
 
 class Loop:
-    """A run at work: the model, and where it is."""
+    """A training run in memory: the model, its optimizer, and its progress.
 
-    def __init__(self, recipe: TrainRecipe, shape: Shape, corpus: Corpus, words: WordArrays, folder: Path) -> None:
-        self.recipe, self.shape, self.corpus = recipe, shape, corpus
-        self._words, self._folder = words, folder
-        self._vocab_ids = np.array(shape.vocab.ids(corpus.words))
+    The caller saves: a checkpoint taken at any event resumes exactly there.
+    """
+
+    def __init__(self, recipe: TrainRecipe, plan: ModelPlan, corpus: Corpus, words: WordArrays) -> None:
+        self.recipe, self.plan, self.corpus = recipe, plan, corpus
+        self._words = words
+        self._vocab_ids = np.array(plan.vocab.ids(corpus.words))
         self._device = device_of(recipe.device)
         steps = corpus.facts.tokens["train"] + corpus.facts.sentences["train"]
         if recipe.context == "stream" and steps < recipe.window:
             raise TextError(f"the text has {steps} words and sentence ends; a stream needs {recipe.window} or more")
-        self._checkpoint = folder / "training" / CHECKPOINT
+        self._base_has_softmax = plan.base is not None and plan.base.has_softmax
         self._prior: Prior | None = None
-        if recipe.prior == "counts" and not (shape.base and shape.base.has_softmax):
-            self._prior = Prior(corpus.counts, self._vocab_ids, shape.vocab.unknown)
-        self.model: LanguageModel = shape.model(recipe.seed, self._log_shares()).to(self._device)
+        if recipe.prior == "counts" and not self._base_has_softmax:
+            self._prior = Prior(corpus.counts, self._vocab_ids, plan.vocab.unknown)
+        self.model: LanguageModel = plan.model(recipe.seed, self._softmax_bias()).to(self._device)
         self.model.bilm.dropout = recipe.dropout
         self.model.vector_dropout = recipe.vector_dropout
         self.model.bfloat16_products = recipe.precision == "bfloat16"
+        size = len(plan.vocab)
+        self._full_softmax = recipe.softmax == "full" or recipe.samples >= size
+        self._full_softmax |= recipe.softmax == "auto" and size <= FULL_SOFTMAX
         self._optimizer = optimizer_of(self.model, recipe)
         self._average: dict[str, Tensor] = {}
-        self._state: State | None = None
-        self._undone = 0
-        self._new_head = shape.base is not None and not shape.base.has_softmax
-        self.progress = Progress()
-        self.story: Story | None = None
-        """For the model card."""
-        if self._checkpoint.exists():
-            self._restore()
-        elif recipe.average:
+        if recipe.average:
             self._average = {name: value.clone() for name, value in self.model.state_dict().items()}
+        self._state: State | None = None
+        self.progress = Progress()
 
-    def events(self) -> Iterator[Event]:
-        """Train to the end, telling each step."""
-        recipe, progress = self.recipe, self.progress
-        if self.shape.base is not None and self.shape.base.has_softmax and not progress.steps:
-            yield self._look()  # the perplexity before; if nothing gets better, the model stays what it was
-        while True:
-            text = self.text(progress.epoch)
-            while progress.step < len(text):
-                done = self._done(len(text))
-                if done >= 1:
-                    yield from self._finish("all is trained")
-                    return
-                yield self.step(text[progress.step], done)
-                # Not every so many steps of the run: passes differ in length, and so may what lies between two looks.
-                if progress.steps - (progress.looked or 0) >= self._between_looks(text):
-                    yield self._look()
-                    if recipe.patience and progress.looks >= recipe.patience:
-                        yield from self._finish(f"held-out text got no better in {progress.looks} looks")
-                        return
-                if progress.steps % recipe.save_every == 0 and not self._undone:
-                    self._save()
-            progress.epoch, progress.step = progress.epoch + 1, 0
-
-    def rehearse(self) -> Cost:
-        """Try a step and a look without changing anything, and tell from it what the run will take."""
-        text = self.text(self.progress.epoch)
-        number = min(self.progress.step, len(text) - 1)
-        seconds = min(self._tried(text[number]) for _ in range(2))  # the first one is slower: things are made ready
-        self._optimizer.zero_grad()
-        memory = 0 if resource is None else RSS_UNIT * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        if not self.progress.steps:  # what the optimiser will remember of each parameter
-            memory += sum(8 * p.numel() for p in self.model.parameters())
-        left = 1 - self._done(len(text))
-        if self.recipe.minutes is not None:
-            return Cost(60 * self.recipe.minutes * left, memory)
-        steps = len(text) * self.recipe.epochs * left
-        return Cost(seconds * steps + self._look_seconds() * steps / self._between_looks(text), memory)
-
-    def _log_shares(self) -> Tensor | None:
-        """What a new softmax begins with: (V,). To learn it word by word would take thousands of steps."""
+    def _softmax_bias(self) -> Tensor | None:
+        """What a new softmax starts with, (V,): learning it word by word would take thousands of steps."""
         if self._prior is None:
             return None
-        vocab = self.shape.vocab
-        ends = self.corpus.facts.sentences["train"] / 2  # each is predicted in one of two directions
+        vocab = self.plan.vocab
+        ends = self.corpus.facts.sentences["train"] / 2  # each boundary is predicted in one of two directions
         return self._prior.log_shares({vocab.begin: ends, vocab.end: ends}, len(vocab))
 
-    def _between_looks(self, text: TextSteps) -> int:
-        """Steps; one look in a pass at least, or a small text is learned by heart before anybody looks."""
-        return min(self.recipe.evaluate_every, max(OFTEN, len(text)))
+    def events(self) -> Iterator[Step | Evaluation | Finished]:
+        """Train to the end."""
+        progress, patience = self.progress, self.recipe.patience
+        if self._base_has_softmax and progress.last_evaluation_step is None:
+            yield self.evaluate()  # the perplexity before; if nothing improves, the model stays as it was
+        while True:
+            text = self.text(progress.epoch)
+            steps = len(text)
+            interval = self.evaluation_interval(steps)
+            while True:
+                # Counted from the last evaluation, not from the first step: epochs differ in length.
+                if progress.step_in_epoch and progress.steps - (progress.last_evaluation_step or 0) >= interval:
+                    yield self.evaluate()
+                if patience and progress.evaluations_without_improvement >= patience:
+                    yield from self._finish(f"stopped early: no improvement in the last {patience} evaluations")
+                    return
+                if progress.step_in_epoch >= steps:
+                    break
+                done = self.share_done(steps)
+                if done >= 1:
+                    yield from self._finish("training is complete")
+                    return
+                yield self.step(text[progress.step_in_epoch], done)
+            progress.epoch, progress.step_in_epoch = progress.epoch + 1, 0
 
-    def _look_seconds(self) -> float:
-        """What a look will take, told from a tenth of one."""
-        began = time.perf_counter()
-        _, words = self._judged(LOOK // 10)
-        seconds = time.perf_counter() - began
-        facts = self.corpus.facts
-        return seconds / words * min(LOOK, facts.tokens["held"] + facts.sentences["held"])
+    def _finish(self, reason: str) -> Iterator[Evaluation | Finished]:
+        if self.progress.last_evaluation_step != self.progress.steps:
+            yield self.evaluate()
+        self.progress.finished = True
+        yield Finished(self.progress, reason)
 
-    def _judged(self, most: int) -> tuple[dict[Direction, float], int]:
-        return judge(self.model, self._side("held"), self._words, self._targets, self.start, most=most)
+    def evaluation_interval(self, steps: int) -> int:
+        """Steps between evaluations: at least one per epoch, or a small text would be overfitted unnoticed."""
+        return min(self.recipe.evaluate_every, max(SHORTEST_INTERVAL, steps))
 
-    def _tried(self, text: TextStep) -> float:
-        began = time.perf_counter()
-        self._optimizer.zero_grad()
-        self._backward(text, np.random.default_rng(0))
-        return time.perf_counter() - began
-
-    def _done(self, steps: int) -> float:
+    def share_done(self, steps: int) -> float:
+        """The share of the run that is done, if the current epoch has `steps` steps."""
         if self.recipe.minutes is not None:
             return self.progress.seconds / (60 * self.recipe.minutes)
-        return (self.progress.epoch + self.progress.step / steps) / self.recipe.epochs
+        return (self.progress.epoch + self.progress.step_in_epoch / steps) / self.recipe.epochs
 
     def text(self, epoch: int) -> TextSteps:
-        """An epoch's text, in an order of its own."""
+        """The text of an epoch, in its own order."""
         recipe = self.recipe
-        text = self._side("train")
+        text = self.corpus.text("train")
         order = np.random.default_rng([recipe.seed, epoch]).permutation(np.arange(len(text.ends), dtype=np.int32))
         if recipe.context == "stream":
             rows = max(1, min(recipe.batch, len(text.ids) + len(text.ends)) // recipe.window)
             return Stream(text, order, rows=rows, window=recipe.window)
         return Whole(text, order, budget=recipe.batch, longest=recipe.longest, seed=[recipe.seed, epoch])
 
-    def _side(self, side: Side) -> Text:
-        sentences = self.corpus.sentences(side)
-        return Text(sentences.ids, sentences.ends, MARKS.index(SENTENCE_BEGIN), MARKS.index(SENTENCE_END))
-
-    def _targets(self, ids: Ids) -> Ids:
-        """Words of the corpus as the softmax knows them: one beyond its vocabulary is `<UNK>`."""
-        found: Ids = self._vocab_ids[ids]
-        return found
-
     def step(self, text: TextStep, done: float) -> Step:
         """One update of the weights, when a share `done` of the run is over."""
         began = time.perf_counter()
         recipe, progress = self.recipe, self.progress
-        seed = [recipe.seed, progress.epoch, progress.step]
+        seed = [recipe.seed, progress.epoch, progress.step_in_epoch]
         torch.manual_seed(int(np.random.SeedSequence(seed).generate_state(1)[0]))
         rate = rate_at(recipe, done)
-        set_rate(self._optimizer, rate)
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
         self.model.train()
-        self.model.head_only = self._new_head and done < recipe.head_first
-        self._optimizer.zero_grad()
-        judged, after = self._backward(text, np.random.default_rng(seed))
+        new_softmax = self.plan.base is not None and not self._base_has_softmax
+        self.model.head_only = new_softmax and done < recipe.head_first
+        found, after = self._gradients(text, np.random.default_rng(seed))
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
-        nats = float(judged.loss.detach())
-        usual = progress.usual_loss
-        sound = bool(torch.isfinite(norm)) and math.isfinite(nats) and (usual is None or nats < usual + EXPLODED)
+        loss, usual = float(found.loss.detach()), progress.usual_loss
+        sound = bool(torch.isfinite(norm)) and math.isfinite(loss) and (usual is None or loss < usual + EXPLODED)
         if sound:
             self._optimizer.step()
-            progress.usual_loss = nats if usual is None else 0.98 * usual + 0.02 * nats
+            progress.usual_loss = loss if usual is None else 0.98 * usual + 0.02 * loss
             self._state = after.detach() if recipe.context == "stream" else None
-            self._update_average()
-        self._undone = 0 if sound else self._undone + 1
-        if self._undone == SPOILED and self._checkpoint.exists():  # it was the step before that should not have been
-            self._restore_weights(checkpoint.read(self._checkpoint))
-        if self._undone >= TOO_OFTEN:
-            raise BilmoError(
-                f"{TOO_OFTEN} steps in a row exploded, up to step {progress.steps} (loss {nats:.4g}, usual {usual}); "
-                "the run stops and its last checkpoint stays as it was. Try a lower rate, in another folder."
-            )
-        progress.step += 1
+            if self._average:
+                # A young average forgets faster, or it would be mostly the random weights of the beginning.
+                keep = min(recipe.average, (1 + progress.steps) / (10 + progress.steps))
+                new = self.model.state_dict()
+                for name, average in self._average.items():
+                    average.lerp_(new[name], 1 - keep)
+        progress.step_in_epoch += 1
         progress.steps += 1
         progress.skipped += not sound
         seconds = time.perf_counter() - began
@@ -243,113 +174,106 @@ class Loop:
             number=progress.steps,
             epoch=progress.epoch,
             done=done,
-            loss=nats,
+            loss=loss,
             rate=rate,
-            words=judged.words,
+            words=found.words,
             seconds=seconds,
             skipped=not sound,
         )
 
-    def _backward(self, text: TextStep, random: np.random.Generator) -> tuple[Judged, State]:
-        """Gradients of a step; its loss, and the state after it."""
-        before = self._before(len(text.lengths))
-        targets = partial(self._prior.targets, random=random) if self._prior else self._targets
-        judged, after = self.model(text, self._words, targets, before, self._loss(random))
-        # The old recipe's rate and clip belong to a loss that is summed over the steps of a window.
-        scale = self.recipe.window if self.recipe.optimizer == "adagrad" else 1
-        (judged.loss * scale).backward()
-        return judged, after
-
-    def _before(self, rows: int) -> State:
+    def _gradients(self, text: TextStep, random: np.random.Generator) -> tuple[Judged, State]:
+        """Compute the gradients of a step; returns its loss, and the state after it."""
+        self._optimizer.zero_grad()
         if self.recipe.context == "sentences":
-            return self.model.start_state(rows)
-        return self._state or self.model.bilm.zero_state(rows)
-
-    def _loss(self, random: np.random.Generator) -> Loss:
-        words = len(self.shape.vocab)
-        kind = self.recipe.softmax
-        if kind == "full" or (kind == "auto" and words <= FULL_SOFTMAX) or self.recipe.samples >= words:
-            return full_loss
-        return sampled_loss(self.recipe.samples, random)
-
-    def _update_average(self) -> None:
-        if not self._average:
-            return
-        # A young average forgets faster, or it would be mostly the random weights of the beginning.
-        keep = min(self.recipe.average, (1 + self.progress.steps) / (10 + self.progress.steps))
-        new = self.model.state_dict()
-        torch._foreach_lerp_(list(self._average.values()), [new[name] for name in self._average], 1 - keep)
-
-    def _look(self) -> Look:
-        """Judge held-out text, and keep the model if it was never better."""
-        began = time.perf_counter()
-        trained = {name: value.clone() for name, value in self.model.state_dict().items()} if self._average else {}
-        if trained:
-            self.model.load_state_dict(self._average)
-        losses, words = self._judged(LOOK)
-        mean = sum(losses.values()) / len(losses)
-        best = math.isfinite(mean) and (self.progress.best is None or mean < self.progress.best)
-        perplexity = {direction: _exp(loss) for direction, loss in losses.items()}
-        look = Look(number=self.progress.steps, **perplexity, mean=_exp(mean), words=words, best=best)
-        if best:
-            self.progress.best, self.progress.looks = mean, 0
-            folders.publish(self.bundle(self._told(look)), self._folder)
+            state = self.model.start_state(len(text.lengths))
         else:
-            self.progress.looks += 1
-        if trained:
-            self.model.load_state_dict(trained)
-        self.progress.looked = self.progress.steps
-        self.progress.seconds += time.perf_counter() - began
-        return look
+            state = self._state or self.model.bilm.zero_state(len(text.lengths))
+        targets = partial(self._prior.targets, random=random) if self._prior else self._vocab_ids.__getitem__
+        loss = full_loss if self._full_softmax else sampled_loss(self.recipe.samples, random)
+        found, after = self.model(text, self._words, targets, state, loss)
+        # The rate and clip of the old recipe belong to a loss that is summed over the steps of a window.
+        scale = self.recipe.window if self.recipe.optimizer == "adagrad" else 1
+        (found.loss * scale).backward()
+        return found, after
 
-    def _told(self, look: Look) -> str:
-        return self.story.tell(self.progress, look) if self.story else ""
+    def try_step(self, text: TextStep) -> float:
+        """Compute a step without making it; returns the seconds."""
+        began = time.perf_counter()
+        self._gradients(text, np.random.default_rng(0))
+        self._optimizer.zero_grad()
+        return time.perf_counter() - began
 
-    def start(self, rows: int) -> State:
-        """What isolated sentences start from: the learned start, or where a carried state comes to rest."""
+    def evaluate(self) -> Evaluation:
+        """Evaluate the model that would be saved now, and note whether it is the best so far."""
+        began = time.perf_counter()
+        progress = self.progress
+        with self._averaged():
+            losses, words = self.held_out_loss(EVALUATION_WORDS)
+        mean = sum(losses.values()) / len(losses)
+        best = math.isfinite(mean) and (progress.best is None or mean < progress.best)
+        if best:
+            progress.best, progress.evaluations_without_improvement = mean, 0
+        else:
+            progress.evaluations_without_improvement += 1
+        progress.last_evaluation_step = progress.steps
+        progress.seconds += time.perf_counter() - began
+        perplexities = {direction: _exp(loss) for direction, loss in losses.items()}
+        return Evaluation(number=progress.steps, **perplexities, mean=_exp(mean), words=words, best=best)
+
+    def held_out_loss(self, most: int) -> tuple[dict[Direction, float], int]:
+        """The loss of each direction over about `most` held-out words, and their exact number."""
+        text, targets = self.corpus.text("held_out"), self._vocab_ids.__getitem__
+        return evaluate(self.model, text, self._words, targets, self._start, most=most)
+
+    @contextmanager
+    def _averaged(self) -> Iterator[None]:
+        """Within it the model has the averaged weights, if an average is kept."""
+        if not self._average:
+            yield
+            return
+        latest = {name: value.clone() for name, value in self.model.state_dict().items()}
+        self.model.load_state_dict(self._average)
+        try:
+            yield
+        finally:
+            self.model.load_state_dict(latest)
+
+    def _start(self, rows: int) -> State:
+        """What isolated sentences start from: the learned start, or the state to which empty sentences lead."""
         if self.recipe.context == "sentences":
             return self.model.start_state(rows)
-        return settle(self.model.bilm, self.shape.indexer().batch([[]])).expand(rows)
+        return settle(self.model.bilm, self.plan.indexer().batch([[]])).expand(rows)
 
-    def bundle(self, story: str = "") -> Bundle:
-        """The model as it is now, ready to be saved; `story` is what its card tells of the training."""
-        state = self.model.state_dict()
-        weights = {name.removeprefix("bilm."): value for name, value in state.items() if not name.startswith("start.")}
-        with torch.no_grad():
-            start = self.start(1).to(torch.device("cpu"))
-        weights = {name: value.cpu() for name, value in weights.items()}
-        shape = self.shape
-        made = Bundle(shape.config, weights, "trained by bilmo", vocab=shape.vocab, chars=shape.chars, start=start)
-        return replace(made, card=card_of(made, story)) if story else made
+    def bundle(self) -> Bundle:
+        """A copy of the model that was evaluated last, ready to be saved."""
+        cpu, plan = torch.device("cpu"), self.plan
+        with torch.no_grad(), self._averaged():
+            weights = {
+                name.removeprefix("bilm."): value.to(cpu, copy=True)
+                for name, value in self.model.state_dict().items()
+                if not name.startswith("start.")
+            }
+            start = copy.deepcopy(self._start(1).to(cpu))
+        return Bundle(plan.config, weights, "trained by bilmo", vocab=plan.vocab, chars=plan.chars, start=start)
 
-    def _finish(self, why: str) -> Iterator[Event]:
-        if self.progress.looked != self.progress.steps:
-            yield self._look()
-        self.progress.finished = True
-        self._save()
-        yield Finished(self.progress, why)
+    def checkpoint(self) -> Checkpoint:
+        """The run as it is now; not a copy."""
+        model, optimizer = self.model.state_dict(), optimizer_tensors(self._optimizer)
+        return Checkpoint(self.progress, model, self._average, optimizer, self._state)
 
-    def _save(self) -> None:
-        checkpoint.write(self._checkpoint, self.model, self._average, self._optimizer, self._state, self.progress)
+    def resume(self, saved: Checkpoint) -> None:
+        """Continue from a checkpoint; one of another network is a RuntimeError, ValueError or KeyError."""
+        self.restore_weights(saved)
+        self.progress = saved.progress
 
-    def _restore(self) -> None:
-        was = checkpoint.read(self._checkpoint)
-        try:
-            self._restore_weights(was)
-        except (RuntimeError, ValueError, KeyError):
-            raise DamagedFile(
-                f"{self._checkpoint}: belongs to another network than the one that this run trains. "
-                "Remove it, and the run begins anew from its first step."
-            ) from None
-        self.progress = was.progress
-
-    def _restore_weights(self, was: Checkpoint) -> None:
-        self.model.load_state_dict(was.model)
-        checkpoint.restore(self._optimizer, was.optimizer)
-        self._average = {name: value.to(self._device) for name, value in was.average.items()}
-        self._state = was.state and was.state.to(self._device)
+    def restore_weights(self, saved: Checkpoint) -> None:
+        """Take the weights of a checkpoint and all that belongs to them, but not its progress."""
+        self.model.load_state_dict(saved.model)
+        load_optimizer(self._optimizer, saved.optimizer)
+        self._average = {name: value.to(self._device) for name, value in saved.average.items()}
+        self._state = saved.state and saved.state.to(self._device)
 
 
 def _exp(loss: float) -> float:
-    """A perplexity, however bad."""
+    """The perplexity, infinite if it does not fit into a float."""
     return math.exp(loss) if loss < 700 else math.inf

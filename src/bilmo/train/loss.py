@@ -1,7 +1,7 @@
-"""What training makes small: minus the log-probability of each word, by the full softmax or by a sample of it.
+"""The loss of training: minus the log-probability of each word, by the full softmax or by a sample of it.
 
-Both are one autograd function over all positions of both directions. The gradients are made in the forward pass,
-while the logits are at hand, a piece of positions at a time: no array of all positions by all words ever exists, and
+Both are one autograd function over all positions of both directions. It computes the gradients in the forward pass,
+where the logits are available, for some positions at a time: no array of all positions by all words ever exists, and
 the large gradient of the softmax is written once.
 
 Knows: torch, Softmax. Blind to: text, networks.
@@ -20,19 +20,20 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from bilmo.net.kernels.autocast import product_dtype
 from bilmo.net.softmax import Softmax
 
 Loss = Callable[[Softmax, Tensor, Tensor], tuple[Tensor, Tensor]]
-"""Softmax, outputs (N, D), targets (N,) to their mean loss, which trains, and the loss of each (N,), which informs."""
+"""Softmax, outputs (N, D) and targets (N,) to the mean loss, with gradients, and the loss of each (N,), without."""
 
 AT_ONCE = 1 << 22
-"""Logits held at a time (16 MB of float32), so that they stay near the processor."""
+"""Logits in memory at a time (16 MB of float32)."""
 
 
 class _Scored(Function):
     """Mean over positions of minus log p(target) among some words.
 
-    `weight` and `bias` are the softmax; `words` are the rows that compete with the target, by rising number, or None
+    `weight` and `bias` are the softmax; `words` are the rows that compete with the target, in ascending order, or None
     for all rows.
     `offset` (V,) or (S,) is added to the logits of the competing words, `target_offset` (N,) to that of each target.
     """
@@ -52,15 +53,21 @@ class _Scored(Function):
         row_bias = bias if words is None else bias.index_select(0, words)
         if offset is not None:
             row_bias = row_bias + offset
+        dtype = product_dtype(outputs.device)
+        short_rows = rows if dtype is None else rows.to(dtype)
         each = outputs.new_empty(len(outputs))
         d_outputs, d_rows, d_row_bias = torch.empty_like(outputs), torch.zeros_like(rows), torch.zeros_like(row_bias)
-        d_true = outputs.new_empty(len(outputs))  # what reaches the target's own logit, where that is apart
+        d_true = outputs.new_empty(len(outputs))  # gradient of the target's logit, if it is computed separately
         step = min(max(1, AT_ONCE // len(rows)), len(outputs))
-        room = outputs.new_empty(step, len(rows))  # once: new memory for every piece would take longer than the sums
+        buffer = outputs.new_empty(step, len(rows))  # one for all pieces: allocating it takes longer than the sums
         for at in range(0, len(outputs), step):
             piece = slice(at, at + step)
             out, target = outputs[piece], targets[piece]
-            logits = torch.addmm(row_bias, out, rows.t(), out=room[: len(out)])  # (n, V or S)
+            logits = buffer[: len(out)]  # (n, V or S)
+            if dtype is None:
+                torch.addmm(row_bias, out, rows.t(), out=logits)
+            else:
+                torch.add(out.to(dtype) @ short_rows.t(), row_bias, out=logits)
             if words is None:
                 true = logits.gather(1, target[:, None])[:, 0]
             else:
@@ -70,7 +77,7 @@ class _Scored(Function):
                 logits[hit, place[hit]] = float("-inf")  # the target itself was drawn
                 near = weight.index_select(0, target)  # (n, D)
                 true = (out * near).sum(dim=1) + bias[target] + target_offset[piece]
-            peak = logits.amax(dim=1).clamp_(min=torch.finfo(logits.dtype).min)  # it is -inf where all were left out
+            peak = logits.amax(dim=1).clamp_(min=torch.finfo(logits.dtype).min)  # -inf if every word was left out
             d = logits.sub_(peak[:, None]).exp_()
             scale = peak + d.sum(dim=1).log_()
             if words is not None:
@@ -79,11 +86,16 @@ class _Scored(Function):
             d.mul_((peak - scale).exp_()[:, None])  # probabilities, then the gradient of the logits for each position
             if words is None:
                 d.scatter_add_(1, target[:, None], d.new_full((len(d), 1), -1))
-            torch.mm(d, rows, out=d_outputs[piece])
+            if dtype is None:
+                torch.mm(d, rows, out=d_outputs[piece])
+                d_rows.addmm_(d.t(), out)
+            else:
+                short_d = d.to(dtype)
+                d_outputs[piece] = short_d @ short_rows
+                d_rows += short_d.t() @ out.to(dtype)
             if words is not None:
                 d_true[piece] = (true - scale).exp_() - 1
                 d_outputs[piece] += d_true[piece, None] * near
-            d_rows.addmm_(d.t(), out)
             d_row_bias += d.sum(dim=0)
         for part in (d_outputs, d_rows, d_row_bias, d_true):
             part.div_(len(outputs))
@@ -100,7 +112,7 @@ class _Scored(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_mean: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        """The gradients made above, times what reaches the mean."""
+        """The gradients computed above, times that of the mean."""
         grads = ctx.grads
         ctx.grads = None
         if float(d_mean) != 1:
@@ -119,33 +131,33 @@ def full_loss(softmax: Softmax, outputs: Tensor, targets: Tensor) -> tuple[Tenso
 class LogUniform:
     """Draws distinct words, frequent ones more often: P(k) = log((k + 2) / (k + 1)) / log(V + 1).
 
-    The vocabulary must be sorted by falling count. A draw is repeated until enough distinct words were met, and
-    the expected count of a word is the chance that it was met at all in so many draws.
+    The vocabulary must be sorted by falling count. Draws are repeated until there are enough distinct words, and the
+    expected count of a word is the probability that it occurs in that number of draws.
     """
 
     def __init__(self, words: int) -> None:
         self.words = words
 
     def draw(self, samples: int, random: np.random.Generator) -> tuple[Tensor, int]:
-        """(S,) distinct word ids, and how many draws it took."""
+        """(S,) distinct word ids, and the number of draws."""
         found = np.zeros(0, dtype=np.int64)
         while True:
             more = np.exp(random.random(2 * samples) * np.log(self.words + 1)).astype(np.int64) - 1
             found = np.concatenate([found, np.minimum(more, self.words - 1)])
             distinct, first = np.unique(found, return_index=True)
             if len(distinct) >= samples:
-                kept = np.sort(np.argsort(first)[:samples])  # the first ones that were met, by their ids
+                kept = np.sort(np.argsort(first)[:samples])  # the first ones drawn, by their ids
                 return torch.from_numpy(distinct[kept]), int(first[kept].max()) + 1
 
     def log_expected(self, ids: Tensor, draws: int) -> Tensor:
-        """Log of the expected count of each word among the distinct ones of so many draws."""
+        """Log of the expected count of each word among the distinct words of a number of draws."""
         k = ids.double()
         p = torch.log((k + 2) / (k + 1)) / np.log(self.words + 1)
         return torch.log(-torch.expm1(draws * torch.log1p(-p)))
 
 
 def sampled_loss(samples: int, random: np.random.Generator) -> Loss:
-    """The loss among the target and a sample of words, both corrected by how likely they were to be drawn."""
+    """The loss among the target and a sample of words, both corrected by the probability of being drawn."""
 
     def loss(softmax: Softmax, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         sampler = LogUniform(len(softmax.weight))

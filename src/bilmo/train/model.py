@@ -1,9 +1,9 @@
-"""What is trained: the network, its softmax, and the state that sentences start from; and its loss on a step of text.
+"""The language model that is trained: network, softmax, and the state that sentences start from; and its loss.
 
-Knows: net, windows, loss. Blind to: files, optimisers, epochs.
+Knows: net, windows, loss. Blind to: files, optimizers, epochs.
 """
 
-# B rows, T steps, N all steps of all rows, U distinct words, D one direction
+# B rows, T steps, N steps of all rows, V words of the vocabulary
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from bilmo.train.loss import Loss
 
 
 class WordArrays:
-    """Every word of a corpus as the word encoder wants it, spelled out once."""
+    """Every word of a corpus as arrays for the word encoder, spelled out once."""
 
     def __init__(self, words: list[str], indexer: Indexer) -> None:
         keys = [indexer.key(word) for word in words]
-        everything = indexer.words(keys)
+        arrays = indexer.words(keys)
         self._chars: NDArray[np.uint32] | None = None
-        if everything.chars is not None:
-            self._chars = everything.chars.astype(np.uint32)
+        if arrays.chars is not None:
+            self._chars = arrays.chars.astype(np.uint32)
             self._lengths = np.array([len(key[0]) for key in keys])
-        self._ids = everything.ids
+        self._ids = arrays.ids
         self._widest = indexer.widest_filter
 
     def pick(self, words: Ids) -> Words:
-        """Some words by number, as narrow as the longest of them allows."""
+        """Some words by number; arrays are as wide as the longest of them needs."""
         chars = None
         if self._chars is not None:
             width = min(int(self._lengths[words].max()) + self._widest, self._chars.shape[1])
@@ -51,18 +51,18 @@ class WordArrays:
 
 @dataclass(frozen=True)
 class Judged:
-    """The loss of a step of text, nats a word."""
+    """The loss of a step of text, in nats per word."""
 
     loss: Tensor
-    """The mean over both directions, which trains."""
+    """The mean over both directions, with gradients."""
     each: dict[Direction, float]
     """The mean of each direction."""
     words: int
-    """Words that each direction predicted, boundaries among them."""
+    """Words that each direction predicted, boundaries included."""
 
 
 ROW_A_WORD = ("softmax.weight", "softmax.bias", "words.table.weight")
-"""Weights that have a row for each word of the vocabulary, by the names they have in a model's file."""
+"""Weights with one row for each word of the vocabulary, by their names in a model's file."""
 
 
 class LanguageModel(nn.Module):
@@ -74,16 +74,16 @@ class LanguageModel(nn.Module):
         self.softmax = softmax
         zeros = bilm.zero_state(1).named()
         self.start = nn.ParameterDict({_parameter(name): nn.Parameter(part[0].clone()) for name, part in zeros.items()})
-        """What every sentence starts from, one row of each state."""
+        """What every sentence starts from: the state of one row."""
         self.head_only = False
-        """Train the softmax alone: the network stays as it is."""
+        """Train only the softmax; the network stays unchanged."""
         self.vector_dropout = 0.0
-        """While training: share of the distinct words of a step that are read without their given vector."""
+        """While training: share of a step's distinct words that are read without their given vector."""
         self.bfloat16_products = False
-        """Products of the network in bfloat16; weights and loss stay float32."""
+        """While training: multiply in bfloat16; weights, sums and the memory of an LSTM stay float32."""
 
     def take(self, weights: dict[str, Tensor], start: State | None) -> None:
-        """Go on from these values; a softmax or a start that they lack stays as it is."""
+        """Load these values; a missing softmax or start stays unchanged."""
         state = {name if name.startswith("softmax.") else f"bilm.{name}": value for name, value in weights.items()}
         if start is not None:
             state |= {f"start.{_parameter(name)}": part[0] for name, part in start.named().items()}
@@ -97,33 +97,38 @@ class LanguageModel(nn.Module):
     def forward(
         self, text: TextStep, words: WordArrays, targets: Callable[[Ids], Ids], state: State, loss: Loss
     ) -> tuple[Judged, State]:
-        """Loss of each direction on a step of text, and the state after it."""
+        """The loss of each direction on a step of text, and the state after it."""
         readings: dict[Direction, Reading] = {"forward": text.forward, "backward": text.backward}
         readings = {direction: readings[direction] for direction in self.bilm.config.directions}
         inputs = torch.from_numpy(np.stack([reading.inputs for reading in readings.values()]))  # (1 or 2, B, T)
         distinct, places = torch.unique(inputs, return_inverse=True)
+        picked = words.pick(distinct.numpy())
         batch = Batch(
             forward=places[0].numpy(),
             backward=places[-1].numpy(),
             lengths=text.lengths,
-            words=self._without_some_vectors(words.pick(distinct.numpy())),
+            words=self._without_some_vectors(picked) if self.training and self.vector_dropout else picked,
         )
         device = self.softmax.weight.device
         with (
             torch.set_grad_enabled(torch.is_grad_enabled() and not self.head_only),
-            torch.autocast(device.type, torch.bfloat16, enabled=self.bfloat16_products),
+            self._products(),
         ):
             layers, after = self.bilm(batch, state, only_top=True, separate_graphs=True)
         outputs = torch.cat(layers.tops).float()
         wanted = [torch.from_numpy(targets(layers.packing.pack(r.targets).numpy())) for r in readings.values()]
-        mean, each = loss(self.softmax, outputs, torch.cat(wanted).to(device))
+        with self._products():
+            mean, each = loss(self.softmax, outputs, torch.cat(wanted).to(device))
         halves = [float(part.double().mean()) for part in each.chunk(len(wanted))]
         return Judged(mean, dict(zip(readings, halves, strict=True)), len(wanted[0])), after
 
+    def _products(self) -> torch.autocast:
+        """While training, products in bfloat16 if that is set; evaluations are always in float32."""
+        device = self.softmax.weight.device.type
+        return torch.autocast(device, torch.bfloat16, enabled=self.bfloat16_products and self.training)
+
     def _without_some_vectors(self, words: Words) -> Words:
-        """While training, a share of the words as if they had no vector, so that their spelling is learned too."""
-        if not self.training or not self.vector_dropout:
-            return words
+        """A share of the words read as if they had no vector, so that their spelling is learned too."""
         assert words.ids is not None
         dropped = torch.rand(len(words.ids)).numpy() < self.vector_dropout
         boundary = words.ids < MARKS.index(UNKNOWN)

@@ -1,4 +1,4 @@
-"""The optimiser and its rate over a run.
+"""The optimizer, its rate over a run, and the device.
 
 Knows: torch.optim, TrainRecipe. Blind to: text, files.
 """
@@ -13,16 +13,16 @@ from bilmo.train.model import ROW_A_WORD
 from bilmo.train.recipe import TrainRecipe
 
 FLOOR, NO_FLOOR = 1e-4, 1e-8
-"""Adam divides a gradient by its usual size. The row of a rare word has a gradient so seldom that its usual size is
-next to nothing, and one use of the word would move it as far as hundreds move the row of a frequent one: a small text
-would be learned by heart. So where there is a row a word, the divisor has a floor."""
+"""Adam divides a gradient by its usual size. The row of a rare word seldom has a gradient, so its usual size is almost
+zero, and one use of the word would move its row as far as hundreds of uses move the row of a frequent word: a small
+text would be overfitted. So the divisor has a floor in weights with one row per word."""
 
 
 DEVICES = ("cpu", "cuda", "mps")
 
 
 def optimizer_of(model: nn.Module, recipe: TrainRecipe) -> torch.optim.Optimizer:
-    """What the recipe asks for; weight decay acts on matrices, not on biases and start states."""
+    """The optimizer of the recipe; weight decay applies to matrices, not to biases and start states."""
     adam = recipe.optimizer == "adam"
     alike: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
@@ -36,12 +36,12 @@ def optimizer_of(model: nn.Module, recipe: TrainRecipe) -> torch.optim.Optimizer
     groups = [{"params": some, "weight_decay": decay} for (decay, _), some in alike.items()]
     if recipe.optimizer == "sgd":
         return torch.optim.SGD(groups, lr=recipe.rate)
-    here = all(p.device.type == "cpu" for p in model.parameters())  # torch has it in one pass for processors alone
+    here = all(p.device.type == "cpu" for p in model.parameters())  # torch has a fused Adagrad for CPUs only
     return torch.optim.Adagrad(groups, lr=recipe.rate, initial_accumulator_value=1.0, fused=here)
 
 
 def rate_at(recipe: TrainRecipe, done: float) -> float:
-    """The rate when a share `done` of the run is over: up from 0, then level or straight down to 0."""
+    """The learning rate when a share `done` of the run is over: up from 0, then constant or linearly down to 0."""
     if done < recipe.warm_up:
         return recipe.rate * (done + 1e-4) / (recipe.warm_up + 1e-4)
     if not recipe.decay:
@@ -49,18 +49,12 @@ def rate_at(recipe: TrainRecipe, done: float) -> float:
     return recipe.rate * (1 - min(1.0, done)) / (1 - recipe.warm_up)
 
 
-def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Use this rate from the next step on."""
-    for group in optimizer.param_groups:
-        group["lr"] = rate
-
-
 def device_of(name: str) -> torch.device:
-    """Where to train: by name, or the first CUDA GPU that torch finds."""
+    """The device of this name; "auto" is a CUDA GPU if torch finds one."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name.partition(":")[0] not in DEVICES:
-        raise ConfigError(f"device is {name!r}; known are auto, {', '.join(DEVICES)}, and with a number, as in cuda:1")
+        raise ConfigError(f"device is {name!r}; accepted: auto, {', '.join(DEVICES)}, or with a number, as in cuda:1")
     try:
         torch.zeros(1, device=name)
         return torch.device(name)

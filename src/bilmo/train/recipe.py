@@ -1,4 +1,4 @@
-"""A recipe: every setting of a training run, as frozen values and as a TOML file.
+"""A recipe: every setting of a training run, as frozen dataclasses and as a TOML file.
 
 Knows: configs, TOML. Blind to: text, tensors.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -23,24 +23,24 @@ VECTORS = "vectors:"
 WORDS = {"+".join(kinds): frozenset(kinds) for kinds in (
     ("chars",), ("table",), ("chars", "table"), ("table", "chars"), ("vectors",), ("chars", "vectors")
 )}  # fmt: skip
-"""How a word encoder may be put together, as `words` names it."""
+"""Accepted values of `words`, and the parts that each joins; a file name follows "vectors:"."""
 SHIPPED = ("tiny", "novel", "small", "original", "finetune", "en", "zh")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextRecipe:
-    """How text becomes words, and which words have a place in the softmax."""
+    """How text is split into words, and which words can be predicted."""
 
     __pydantic_config__ = STRICT
 
     lang: str = "auto"
-    """How text is split: auto, spaces (it is split already), en, west, zh."""
+    """How text is split: auto, spaces (tokens are separated by spaces), en, west, zh."""
     held_out: float = 0.02
-    """Share of the paragraphs that are never trained on, but judged by."""
+    """Share of the paragraphs that are used for evaluation instead of training."""
     min_count: int = 1
-    """Words that are rarer count as `<UNK>` when predicted; as input they keep their characters."""
+    """Rarer words count as `<UNK>` when they are predicted; as input they keep their characters."""
     vocab_size: int | None = None
-    """The most frequent words, marks included, that can be predicted; none means all."""
+    """Number of words that can be predicted, the most frequent ones and the marks; none means all."""
 
     def __post_init__(self) -> None:
         _check(self, "held_out", lambda value: 0 < value < 1, "above 0 and below 1")
@@ -50,34 +50,34 @@ class TextRecipe:
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkRecipe:
-    """The shape of the network; see the configs of the same names."""
+    """The network; see the configs in net/config.py."""
 
     __pydantic_config__ = STRICT
 
     words: str = "chars"
     """chars, table, chars+table, vectors:FILE, or chars+vectors:FILE."""
     chars: Literal["auto", "bytes", "unicode"] = "auto"
-    """auto: Unicode characters for Chinese, bytes for the rest."""
+    """auto: Unicode characters for Chinese, bytes for other languages."""
     char_width: int = 16
     filters: tuple[tuple[int, int], ...] = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
     activation: Literal["relu", "tanh"] = "relu"
     highways: int = 1
-    """Over the filters, before the projection, as published."""
+    """Highway layers over the filters, before the projection, as published."""
     word_highways: int = 0
-    """The same after the projection, at the network's width, which takes far fewer weights."""
+    """Highway layers after the projection, at the width of the network, which need far fewer weights."""
     max_characters: int = 50
     table_width: int | None = None
-    """Width of a trained word table; none means the network's width."""
+    """Width of a trained word table; none means the width of the network."""
     tuned: bool = False
-    """Train given word vectors further."""
+    """Train given word vectors too."""
     cell: Literal["rnn", "gru", "lstm"] = "lstm"
     cells: int = 512
-    """Memory cells of an LSTM; where they differ from the width, it has a projection. Others: see width."""
+    """Memory cells of an LSTM; if they differ from the width, it has a projection. GRU and RNN have only a width."""
     width: int = 256
     layers: int = 2
     skip: bool = True
     cell_clip: float | None = 3.0
-    """Bound on memory and projection of an LSTM."""
+    """Bound on memory and projection of an LSTM; none or inf for no bound."""
 
     def __post_init__(self) -> None:
         for name in ("char_width", "max_characters", "table_width", "cells", "width", "layers"):
@@ -89,11 +89,11 @@ class NetworkRecipe:
                 f"words is {self.words!r}; accepted: chars, table, chars+table, and with a vectors file "
                 "vectors:FILE or chars+vectors:FILE"
             )
-        self.config(len(MARKS), characters=None, given=self.width)  # whatever cannot be is told at once
+        self.config(len(MARKS), characters=None, given=self.width)  # a network that cannot exist is refused at once
 
     @property
     def parts(self) -> frozenset[str]:
-        """What `words` joins, of "chars", "table" and "vectors"; empty where it cannot be read."""
+        """What `words` joins: "chars", "table", "vectors"; empty if it is not an accepted value."""
         kinds = self.words.partition(VECTORS)[0] + ("vectors" if VECTORS in self.words else "")
         return WORDS.get(kinds, frozenset())
 
@@ -103,7 +103,10 @@ class NetworkRecipe:
         return Path(self.words.partition(VECTORS)[2]) if "vectors" in self.parts else None
 
     def config(self, words: int, *, characters: int | None, given: int | None) -> BiLMConfig:
-        """The network for so many words, Unicode characters (None: bytes), and numbers in a given vector."""
+        """The network for these numbers of words and of Unicode characters (None: bytes).
+
+        given: the width of given vectors, if there are any.
+        """
         table, chars = None, None
         if "table" in self.parts:
             table = TableConfig(rows=words, width=self.table_width or self.width)
@@ -127,7 +130,7 @@ class NetworkRecipe:
                 chars=chars,
                 table=table,
                 project=outputs != self.width,
-                highways=self.word_highways if chars else 0,  # they join what filters found; a table has no need of it
+                highways=self.word_highways if chars else 0,  # they combine what the filters found
             ),
             cell=CellConfig(
                 kind=self.cell,
@@ -149,51 +152,52 @@ class TrainRecipe:
     __pydantic_config__ = STRICT
 
     context: Literal["sentences", "stream"] = "sentences"
-    """sentences: each from one learned start. stream: the paper's endless stream with carried state."""
+    """sentences: each sentence from one learned start. stream: the paper's endless stream with carried state."""
     batch: int = 1024
-    """Steps (words) in a batch, of each direction."""
+    """Words in a batch, for each direction."""
     window: int = 20
-    """stream: steps until the gradient is cut."""
+    """stream: words after which the gradient is cut."""
     longest: int = 80
-    """sentences: one of more steps is read in pieces."""
+    """sentences: words above which a sentence is read in pieces."""
     softmax: Literal["auto", "full", "sampled"] = "auto"
-    """auto: full up to 10,000 words."""
+    """auto: full for vocabularies of up to 10,000 words, else sampled."""
     samples: int = 4096
     """sampled: words that compete with the right one in a step."""
     prior: Literal["counts", "flat"] = "counts"
-    """What counts of the text say to a new softmax: how often to expect words, unknown ones too, or nothing."""
+    """counts: a new softmax starts with the word counts and learns to expect unknown words. flat: neither."""
     head_first: float = 0.3
-    """Share of the run in which the softmax alone is trained, where a trained network came without one."""
+    """Share of the run in which only the softmax is trained, if a model to fine-tune came without one."""
     optimizer: Literal["adam", "adagrad", "sgd"] = "adam"
     rate: float = 0.002
     warm_up: float = 0.02
-    """Share of the run over which the rate rises from 0."""
+    """Share of the run over which the learning rate rises from 0."""
     decay: bool = True
-    """The rate falls to 0 over the run, in a straight line; else it stays."""
+    """The learning rate falls linearly to 0 over the run; otherwise it stays constant."""
     clip: float = 5.0
     """Bound on the norm of all gradients together."""
     dropout: float = 0.1
     """On the input of every layer and before the softmax."""
     vector_dropout: float = 0.0
-    """chars+vectors: share of the distinct words of a step that are read by their spelling alone, as words without a
-    vector always are."""
+    """chars+vectors: share of the distinct words of a step that are read without their vector, by their characters
+    only, as words without a vector always are."""
     weight_decay: float = 0.0
     average: float = 0.0
-    """Share of the old value that a running average of the weights keeps each step; 0 means no average."""
+    """Share of its old value that a running average of the weights keeps at each step; 0 means no average."""
     epochs: float = 10
     minutes: float | None = None
-    """Train for a time instead of for epochs."""
+    """Minutes to train, instead of epochs."""
     evaluate_every: int = 500
-    """Steps between two looks at held-out text."""
+    """Steps between two evaluations on held-out text."""
     save_every: int = 200
-    """Steps between two checkpoints; as much is repeated at most after a power cut."""
+    """Steps between two checkpoints; at most this many are repeated after a power cut."""
     patience: int = 8
-    """Looks without a better held-out perplexity until training stops; 0 never stops."""
+    """Evaluations without improvement after which training stops; 0 means never."""
     seed: int = 1
     device: str = "auto"
-    """auto: a CUDA GPU where torch finds one. Or cpu, cuda, cuda:1, mps."""
+    """auto: a CUDA GPU if torch finds one. Or cpu, cuda, cuda:1, mps."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """bfloat16: products in half the bytes, for GPUs that have them; weights stay float32."""
+    """bfloat16: matrix products in half the bytes, for GPUs and processors that have instructions for it (AVX512-BF16,
+    AMX); weights, sums and evaluations stay float32."""
 
     def __post_init__(self) -> None:
         for name in ("batch", "window", "longest", "samples", "evaluate_every", "save_every"):
@@ -209,7 +213,7 @@ class TrainRecipe:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """All of it."""
+    """All settings of a training run."""
 
     __pydantic_config__ = STRICT
 
@@ -225,13 +229,13 @@ def _check(recipe: Any, name: str, sound: Callable[[Any], bool], needed: str) ->
 
 
 def read(name: str, changes: dict[str, Any] | None = None) -> Recipe:
-    """A shipped recipe by name, or a TOML file; `changes` are settings by their names, which are all different."""
+    """A shipped recipe by name, or a TOML file; `changes` replaces single settings, by name."""
     if name in SHIPPED:
         text, where = (files("bilmo.train") / "recipes" / f"{name}.toml").read_text(encoding="utf-8"), name
     else:
         path = Path(name)
         if not path.is_file():
-            raise ConfigError(f"there is no recipe {name!r}; known are {', '.join(SHIPPED)}, or a TOML file")
+            raise ConfigError(f"there is no recipe {name!r}; accepted: {', '.join(SHIPPED)}, or a TOML file")
         try:
             text, where = path.read_text(encoding="utf-8-sig"), str(path)
         except UnicodeDecodeError as error:
@@ -240,10 +244,10 @@ def read(name: str, changes: dict[str, Any] | None = None) -> Recipe:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"recipe {where}: is not TOML ({error})") from None
-    checked(data, Recipe, f"recipe {where}")  # as it stands, before single settings are replaced
+    checked(data, Recipe, f"recipe {where}")  # the file itself, before settings are replaced
     changes = changes or {}
     if {"minutes", "epochs"} <= changes.keys():
-        raise ConfigError("minutes and epochs are both given; a run is as long as one of them says")
+        raise ConfigError("minutes and epochs are both given; use only one of them")
     if "epochs" in changes:
         data.get("train", {}).pop("minutes", None)
     for key, value in changes.items():
@@ -252,15 +256,15 @@ def read(name: str, changes: dict[str, Any] | None = None) -> Recipe:
     network = recipe.network
     if "cells" in changes and network.cell != "lstm" and network.cells != network.width:
         raise ConfigError(
-            f"cells is {network.cells} and width {network.width}; only an LSTM has a projection from one to the other, "
-            f"a {network.cell} has as many cells as it is wide. Give the width alone."
+            f"cells is {network.cells} and width is {network.width}; only an LSTM can project cells to the width, "
+            f"a {network.cell} has as many cells as its width. Give only the width."
         )
     if "table_width" in changes and "table" not in network.parts:
         raise ConfigError(f"table_width is {network.table_width}, but words is {network.words!r}: there is no table")
     if recipe.train.vector_dropout and network.parts != {"chars", "vectors"}:
         raise ConfigError(
-            f"vector_dropout is {recipe.train.vector_dropout}, but words is {network.words!r}: only words that have "
-            "both characters and a vector can be read without the vector. Use chars+vectors:FILE."
+            f"vector_dropout is {recipe.train.vector_dropout}, but words is {network.words!r}: only words with both "
+            "characters and a vector can be read without the vector. Use chars+vectors:FILE."
         )
     return recipe
 
@@ -271,11 +275,3 @@ SECTIONS = {"text": TextRecipe, "network": NetworkRecipe, "train": TrainRecipe}
 def section_of(key: str) -> str:
     """The section that a setting belongs to."""
     return next(name for name, kind in SECTIONS.items() if key in {f.name for f in fields(kind)})
-
-
-def differences(a: Any, b: Any, prefix: str = "") -> list[str]:
-    """Settings in which two recipes differ, in words."""
-    if is_dataclass(a):
-        parts = [differences(getattr(a, f.name), getattr(b, f.name), f"{prefix}{f.name}.") for f in fields(a)]
-        return [line for part in parts for line in part]
-    return [] if a == b else [f"{prefix[:-1]} was {a!r} and is now {b!r}"]

@@ -1,12 +1,12 @@
-"""A training run from text to a model folder: prepared, trained, judged, saved, resumed.
+"""A training run from text to a model folder: read, train, evaluate, save, resume.
 
-The run is a generator of events; whoever reads them decides what to show. What lies in the folder:
+The run is a generator of events; the caller decides what to show. The folder has
 
-    config.json model.safetensors vocab.txt chars.txt README.md   the best model so far, as any other
-    train.jsonl curve.svg                                          every step and every look at held-out text
-    training/                                                      recipe, corpus and checkpoint, to go on from
+    config.json model.safetensors vocab.txt chars.txt README.md   the best model so far
+    train.jsonl curve.svg                                          every step and every evaluation
+    training/                                                      what is needed to resume: corpus, checkpoint
 
-Knows: everything in train. Blind to: the command line.
+Knows: everything in train, runs. Blind to: the command line.
 """
 
 from __future__ import annotations
@@ -15,42 +15,49 @@ import hashlib
 import json
 import math
 import os
-import shutil
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
-from bilmo.errors import ConfigError, OutputError, TextError
-from bilmo.store.atomic import new_file
+from bilmo.errors import BilmoError, ConfigError, DamagedFile, OutputError, TextError
+from bilmo.store import model_folder
 from bilmo.store.bundle import Bundle
-from bilmo.store.run_folder import CORPUS, RUN, alone, run_of
+from bilmo.store.card import card_of
+from bilmo.store.checkpoint import CHECKPOINT
+from bilmo.store.model_folder import sha256_of
+from bilmo.store.run import Identity, open_run
 from bilmo.text.files import STDIN, all_lines, files
-from bilmo.text.split import choose_split, splitter
+from bilmo.text.split import choose_split
+from bilmo.train import checkpoint
 from bilmo.train import corpus as corpora
-from bilmo.train.build import Shape, shape_from, shape_of
-from bilmo.train.card import Story
+from bilmo.train.build import ModelPlan, plan_finetuning, plan_model
+from bilmo.train.card import TrainingSection
 from bilmo.train.corpus import Corpus
+from bilmo.train.cost import estimate, need_memory
 from bilmo.train.curve import draw
-from bilmo.train.events import Cost, Event, Finished, Look, Prepared, Step
-from bilmo.train.loop import Loop, need_memory
+from bilmo.train.events import Evaluation, Event, Finished, Prepared, Step
+from bilmo.train.loop import Loop
 from bilmo.train.model import WordArrays
 from bilmo.train.optimizer import device_of
-from bilmo.train.recipe import Recipe, differences
-from bilmo.train.tensorboard import board
+from bilmo.train.recipe import Recipe
+from bilmo.train.tensorboard import tensorboard
 
-KIND = "training run"
+WORK, CORPUS, LOG, CURVE = "training", "corpus", "train.jsonl", "curve.svg"
+SPOILED, TOO_OFTEN = 3, 10
+"""Steps in a row that explode before the weights of the last checkpoint are restored, and before the run gives up."""
 
 
 @dataclass(frozen=True)
 class Base:
-    """A trained model to go on from."""
+    """A trained model to fine-tune."""
 
     bundle: Bundle
     name: str
     add_words: int
-    """So many words of the new text, the most frequent ones that the model cannot predict, get a place."""
+    """Number of words to add: the most frequent words of the new text that the model cannot predict."""
 
 
 def train(
@@ -59,156 +66,93 @@ def train(
     recipe: Recipe,
     base: Base | None = None,
     reading: Callable[[Iterator[str]], Iterable[str]] = iter,
-) -> Iterator[Event]:
-    """Train, or go on where the same run stopped; the model folder is whole at every moment.
+) -> Generator[Event, None, None]:
+    """Train, or resume the same run where it stopped; the folder holds a complete model from the first evaluation on.
 
-    `reading`: all lines of the text pass through it, once, if they must be read.
+    reading: a function through which all lines of the text pass, once, if they must be read.
     """
-    device = device_of(recipe.train.device)  # one that is not there is told before the text is read
+    device = device_of(recipe.train.device)  # a device that is missing is reported before the text is read
+    _check_inputs(texts, folder, recipe, base)
+    with open_run(folder, folder / WORK, kind="training run", identity=_identity(texts, recipe, base)) as run:
+        corpus = _corpus(texts, run.work / CORPUS, recipe, reading)
+        words = corpus.words
+        if base is None:
+            plan = plan_model(recipe.network, recipe.text, words, corpus.counts)
+        else:
+            plan = plan_finetuning(base.bundle, recipe.text, words, corpus.counts, base.add_words)
+        if device.type == "cpu":
+            need_memory(plan.parameters())
+        loop = Loop(recipe.train, plan, corpus, WordArrays(words, plan.indexer()))
+        path = run.work / CHECKPOINT
+        if path.exists():
+            _resume(loop, path)
+        run.start()
+        if loop.progress.finished:
+            yield Finished(loop.progress, "this run is already complete")
+            return
+        yield _prepared(corpus, plan, loop)
+        names = [file.name for file in files(texts)]
+        card = TrainingSection(recipe, corpus.facts, texts=names, base=base.name if base else None)
+        _remove_torn_line(folder / LOG)
+        exploded = 0
+        with (folder / LOG).open("a", encoding="utf-8") as log, tensorboard(run.work / "tensorboard") as show:
+            for event in loop.events():
+                if isinstance(event, Step):
+                    _log(event, log)
+                    show(event)
+                    exploded = exploded + 1 if event.skipped else 0
+                    if exploded >= TOO_OFTEN:
+                        raise _gave_up(event, loop)
+                    if exploded == SPOILED and path.exists():  # the step before them must have spoiled the weights
+                        loop.restore_weights(checkpoint.read(path))
+                    if event.number % recipe.train.save_every == 0 and not event.skipped:
+                        _save(loop, path, log)
+                elif isinstance(event, Evaluation):
+                    if event.best:
+                        bundle = loop.bundle()
+                        section = card.markdown(loop.progress, event)
+                        model_folder.publish(replace(bundle, card=card_of(bundle, section)), folder)
+                    _log(event, log)
+                    show(event)
+                    draw(folder / LOG, folder / CURVE)
+                else:
+                    _save(loop, path, log)
+                yield event
+
+
+def _check_inputs(texts: list[Path], folder: Path, recipe: Recipe, base: Base | None) -> None:
+    """Refuse what cannot be trained on before anything is read or written."""
     for text in (*texts, *([] if base else _vectors_file(recipe))):
         if text != STDIN and not text.exists():
             raise TextError(f"{text}: there is no such file")
         if text.is_dir() and folder.resolve().is_relative_to(text.resolve()):
-            raise OutputError(f"{folder}: lies in {text}, whose files are all taken for text. Choose another place.")
+            raise OutputError(f"{folder}: is in {text}, whose files are all read as text. Choose another place.")
     if base and len(base.bundle.config.directions) < 2:
-        raise ConfigError(f"{base.name}: reads {base.bundle.config.directions[0]} only; bilmo trains both directions")
-    with alone(folder, KIND) as work:
-        begun = _same_run(texts, work, recipe, base)
-        if begun and (work / CORPUS).exists():
-            lang, corpus = begun, Corpus(work / CORPUS)
-        else:
-            lang, corpus = _corpus(texts, work, recipe, reading)
-        words = corpus.words
-        if base is None:
-            shape = shape_of(recipe.network, recipe.text, words, corpus.counts)
-        else:
-            shape = shape_from(base.bundle, recipe.text, words, corpus.counts, base.add_words)
-        if device.type == "cpu":
-            need_memory(shape.parameters())
-        loop = Loop(recipe.train, shape, corpus, WordArrays(words, shape.indexer()), folder)
-        if not begun:
-            _remember(texts, work, recipe, base, lang)
-        names = [file.name for file in files(texts)]
-        loop.story = Story(recipe, corpus.facts, texts=names, lang=lang, base=base.name if base else None)
-        if loop.progress.finished:
-            yield Finished(loop.progress, "this run is over already")
-            return
-        yield _prepared(corpus, shape, loop, lang, loop.rehearse())
-        log = folder / "train.jsonl"
-        _end_of_lines(log)
-        with log.open("a", encoding="utf-8") as file, board(folder / "training" / "tensorboard") as show:
-            for event in loop.events():
-                if isinstance(event, Step | Look):
-                    file.write(_logged(event))
-                    file.flush()
-                    if event.number % recipe.train.save_every == 0:  # a checkpoint is next, and must not know more
-                        os.fsync(file.fileno())
-                    show(event)
-                if isinstance(event, Look):
-                    draw(log, folder / "curve.svg")
-                yield event
+        raise ConfigError(f"{base.name}: is {base.bundle.config.directions[0]} only; bilmo trains both directions")
 
 
-def _logged(event: Step | Look) -> str:
-    """A line of the log; what is not finite is null there, for JSON knows no NaN."""
-    values = {key: None if isinstance(v, float) and not math.isfinite(v) else v for key, v in asdict(event).items()}
-    return json.dumps({"what": type(event).__name__.lower(), **values}) + "\n"
+def _identity(texts: list[Path], recipe: Recipe, base: Base | None) -> Identity:
+    """What a run must have in common with the one that it resumes."""
+    settings = asdict(recipe) | {"add_words": base.add_words if base else None}
+    # What comes through a pipe cannot be compared.
+    hashes = [(path.name, sha256_of(path)) for path in files(texts) if path.is_file()]
+    inputs = {"the text": hashlib.sha256(json.dumps(hashes).encode()).hexdigest()}
+    for path in _vectors_file(recipe):
+        if path.is_file():
+            inputs["the word vectors"] = sha256_of(path)
+    if base:
+        inputs["the model to fine-tune"] = _fingerprint(base.bundle)
+    return Identity(settings, inputs)
 
 
-def _prepared(corpus: Corpus, shape: Shape, loop: Loop, lang: str, cost: Cost) -> Prepared:
-    vocab = np.array(shape.vocab.ids(corpus.words))
-    held = np.asarray(corpus.sentences("held").ids)
-    return Prepared(
-        corpus=corpus.facts,
-        vocab=len(shape.vocab),
-        unknown=float((vocab[held] == shape.vocab.unknown).mean()) if len(held) else 0.0,
-        left_out=int((corpus.counts[vocab == shape.vocab.unknown] > 0).sum()),
-        parameters=sum(p.numel() for p in loop.model.parameters()),
-        lang=lang,
-        resumed=loop.progress.steps > 0,
-        cost=cost,
-    )
-
-
-def _end_of_lines(log: Path) -> None:
-    """Cut off what a power cut may have left of a last line."""
-    with log.open("a+b") as file:
-        size = file.tell()
-        file.seek(max(0, size - 4096))
-        tail = file.read()
-        file.truncate(size - len(tail) + tail.rfind(b"\n") + 1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunFile:
-    """What identifies a run: it can go on only as what it was."""
-
-    recipe: Recipe
-    texts: list[tuple[str, str]]
-    """Names of the files, and hashes of what is in them."""
-    lang: str
-    base: tuple[str, int] | None = None
-    """Identity of the model to go on from, and how many words were to be added."""
-
-
-def _same_run(texts: list[Path], work: Path, recipe: Recipe, base: Base | None) -> str | None:
-    """How the text is split, of the run that was begun here, if one was; it must be this one."""
-    was = run_of(work, RunFile, KIND)
-    if was is None:
-        return None
-    changed = differences(was.recipe, recipe)
-    if was.texts != _hashes(texts, recipe):
-        changed.append("the files of text or word vectors are others, or what is in them changed")
-    if was.base != _identity(base):
-        changed.append("the model to go on from is another, or the number of words to add")
-    if changed:
-        raise ConfigError(
-            f"{work.parent}: was begun with other settings, so it cannot be gone on with.\n"
-            + "\n".join(f"  {line}" for line in changed)
-            + "\nUse the same settings, or another folder."
-        )
-    return was.lang
-
-
-def _corpus(
-    texts: list[Path], work: Path, recipe: Recipe, reading: Callable[[Iterator[str]], Iterable[str]]
-) -> tuple[str, Corpus]:
-    """Read the text."""
-    shutil.rmtree(work / CORPUS, ignore_errors=True)  # of a run that was stopped while it read
-    lang, lines = choose_split(_lines(texts), recipe.text.lang)
-    seed, held_out = recipe.train.seed, recipe.text.held_out
-    return lang, corpora.build(reading(lines), splitter(lang), work / CORPUS, held_out=held_out, seed=seed)
-
-
-def _lines(texts: list[Path]) -> Iterator[str]:
-    """All lines; English in UTF-16 is valid UTF-8 with a zero beside each letter, and nobody wants to learn that."""
-    for file in files(texts):
-        for number, line in enumerate(all_lines([file]), start=1):
-            if "\0" in line:
-                raise TextError(
-                    f"{file}, line {number}: holds zero bytes, so it is no UTF-8 text. Name the files of text alone; "
-                    "convert one in UTF-16 first: iconv -f UTF-16LE -t UTF-8 OLD > NEW"
-                )
-            yield line
-
-
-def _remember(texts: list[Path], work: Path, recipe: Recipe, base: Base | None, lang: str) -> None:
-    """Write down what this run is: it could be begun, so from now on it can be gone on with."""
-    run = RunFile(recipe=recipe, texts=_hashes(texts, recipe), lang=lang, base=_identity(base))
-    with new_file(work / RUN) as partial:
-        partial.write_text(json.dumps(asdict(run), indent=1), encoding="utf-8")
-
-
-def _identity(base: Base | None) -> tuple[str, int] | None:
-    if base is None:
-        return None
-    bundle = base.bundle
-    digest = hashlib.sha256(bundle.identity().encode())  # of the network; here softmax and vocabulary count as well
+def _fingerprint(bundle: Bundle) -> str:
+    """Of everything in a model that fine-tuning starts from: network, vocabulary, softmax."""
+    digest = hashlib.sha256(bundle.identity().encode())
     for word in bundle.vocab.words if bundle.vocab else ():
         digest.update(f"{word}\n".encode("utf-8", "surrogatepass"))
     for name in ("softmax.weight", "softmax.bias") if bundle.has_softmax else ():
         digest.update(bundle.weights[name].float().contiguous().numpy().data)
-    return digest.hexdigest(), base.add_words
+    return digest.hexdigest()
 
 
 def _vectors_file(recipe: Recipe) -> list[Path]:
@@ -216,10 +160,77 @@ def _vectors_file(recipe: Recipe) -> list[Path]:
     return [] if file is None else [file]
 
 
-def _hashes(texts: list[Path], recipe: Recipe) -> list[tuple[str, str]]:
-    found = []
-    for path in [*files(texts), *_vectors_file(recipe)]:
-        if path.is_file():  # what came through a pipe cannot be compared
-            with path.open("rb") as file:
-                found.append((path.name, hashlib.file_digest(file, "sha256").hexdigest()))
-    return found
+def _corpus(
+    texts: list[Path], folder: Path, recipe: Recipe, reading: Callable[[Iterator[str]], Iterable[str]]
+) -> Corpus:
+    """The corpus of this run; the text is read if there is none yet."""
+    if folder.exists():
+        return Corpus(folder)
+    lang, lines = choose_split(_lines(texts), recipe.text.lang)
+    return corpora.build(reading(lines), lang, folder, held_out=recipe.text.held_out, seed=recipe.train.seed)
+
+
+def _lines(texts: list[Path]) -> Iterator[str]:
+    """All lines. English in UTF-16 is valid UTF-8 with a zero byte beside each letter, so zero bytes are refused."""
+    for file in files(texts):
+        for number, line in enumerate(all_lines([file]), start=1):
+            if "\0" in line:
+                raise TextError(
+                    f"{file}, line {number}: holds zero bytes, so it is not UTF-8 text. Give only text files; "
+                    "convert UTF-16 first: iconv -f UTF-16LE -t UTF-8 OLD > NEW"
+                )
+            yield line
+
+
+def _resume(loop: Loop, path: Path) -> None:
+    saved = checkpoint.read(path)
+    try:
+        loop.resume(saved)
+    except (RuntimeError, ValueError, KeyError):
+        raise DamagedFile(
+            f"{path}: belongs to another network than the one that this run trains. "
+            "Remove it to start over from the first step."
+        ) from None
+
+
+def _prepared(corpus: Corpus, plan: ModelPlan, loop: Loop) -> Prepared:
+    vocab = np.array(plan.vocab.ids(corpus.words))
+    held_out = np.asarray(corpus.text("held_out").ids)
+    return Prepared(
+        corpus=corpus.facts,
+        vocab=len(plan.vocab),
+        unknown=float((vocab[held_out] == plan.vocab.unknown).mean()) if len(held_out) else 0.0,
+        left_out=int((corpus.counts[vocab == plan.vocab.unknown] > 0).sum()),
+        parameters=sum(p.numel() for p in loop.model.parameters()),
+        resumed=loop.progress.steps > 0,
+        cost=estimate(loop),
+    )
+
+
+def _log(event: Step | Evaluation, log: IO[str]) -> None:
+    """Write one line; numbers that are not finite become null, because JSON has no NaN."""
+    values = {key: None if isinstance(v, float) and not math.isfinite(v) else v for key, v in vars(event).items()}
+    log.write(json.dumps({"event": type(event).__name__.lower(), **values}) + "\n")
+    log.flush()
+
+
+def _save(loop: Loop, path: Path, log: IO[str]) -> None:
+    """Save a checkpoint; the log is on the disk first, because a checkpoint must not know more than the log."""
+    os.fsync(log.fileno())
+    checkpoint.write(path, loop.checkpoint())
+
+
+def _gave_up(event: Step, loop: Loop) -> BilmoError:
+    return BilmoError(
+        f"{TOO_OFTEN} steps in a row exploded, up to step {event.number} (loss {event.loss:.4g}, usual loss "
+        f"{loop.progress.usual_loss}). The run stops and keeps its last checkpoint. Try a lower rate in another folder."
+    )
+
+
+def _remove_torn_line(log: Path) -> None:
+    """Cut off the last line if a power cut left it incomplete."""
+    with log.open("a+b") as file:
+        size = file.tell()
+        file.seek(max(0, size - 4096))
+        tail = file.read()
+        file.truncate(size - len(tail) + tail.rfind(b"\n") + 1)

@@ -1,4 +1,4 @@
-"""What happens in a run, for TensorBoard where it is installed.
+"""Steps and evaluations for TensorBoard, if it is installed.
 
 Knows: torch.utils.tensorboard. Blind to: how a run works.
 """
@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bilmo.train.events import Look, Step
+from bilmo.train.events import Evaluation, Step
 
 
 @contextmanager
-def board(folder: Path) -> Iterator[Callable[[Step | Look], None]]:
-    """Something to tell steps and looks to; without TensorBoard, it does nothing."""
+def tensorboard(folder: Path) -> Iterator[Callable[[Step | Evaluation], None]]:
+    """A function that logs an event; without TensorBoard it does nothing."""
     if importlib.util.find_spec("tensorboard") is None:
         yield lambda event: None
         return
@@ -23,9 +23,9 @@ def board(folder: Path) -> Iterator[Callable[[Step | Look], None]]:
 
     with SummaryWriter(str(folder)) as writer:
 
-        def show(event: Step | Look) -> None:
+        def log(event: Step | Evaluation) -> None:
             if isinstance(event, Step):
-                values = {"loss": event.loss, "rate": event.rate, "words a second": event.words / event.seconds}
+                values = {"loss": event.loss, "rate": event.rate, "words per second": event.words / event.seconds}
             else:
                 values = {
                     f"held-out perplexity/{name}": getattr(event, name) for name in ("forward", "backward", "mean")
@@ -33,4 +33,4 @@ def board(folder: Path) -> Iterator[Callable[[Step | Look], None]]:
             for name, value in values.items():
                 writer.add_scalar(name, value, event.number)
 
-        yield show
+        yield log

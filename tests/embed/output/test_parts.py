@@ -88,7 +88,7 @@ def test_open_parts_another_run_are_refused_and_stay(target):
     assert "mix was 'all' and is now 'mean'" in str(caught.value)
     assert "new was not set and is now 'x'" in str(caught.value)
     assert "the text" not in str(caught.value)
-    assert f"remove {folder_of(target)} to start over" in str(caught.value)
+    assert f"choose another name or remove {folder_of(target)}." in str(caught.value)
     with open_parts(target, SPEC, RUN) as parts:
         assert parts.sentences == 1
 

@@ -147,7 +147,7 @@ def test_any_tokens_come_back(tmp_path_factory, ending, sentences, spec, seed):
 
 @pytest.mark.parametrize("ending", READERS)
 @pytest.mark.parametrize("sentences", [[], [[]], [[], []]], ids=len)
-def test_nothing_and_sentences_of_no_tokens(tmp_path, ending, sentences):
+def test_no_sentences_and_sentences_without_tokens(tmp_path, ending, sentences):
     if ending == ".parquet":
         pytest.importorskip("pyarrow")
     given = table(SPECS[1], sentences)
@@ -157,7 +157,7 @@ def test_nothing_and_sentences_of_no_tokens(tmp_path, ending, sentences):
 
 
 @pytest.mark.parametrize("ending", [".h5", ".npz"])
-def test_packing_takes_less_room_and_changes_nothing(tmp_path, ending):
+def test_compression_takes_less_space_and_changes_nothing(tmp_path, ending):
     spec = replace(SPECS[0], width=512)
     rows = [EmbeddedText("a b", ["a", "b"], np.ones((2, 512), np.float32))] * 20
     given = Table(spec, lambda: iter(rows), 20, 40)
@@ -171,7 +171,7 @@ def test_packing_takes_less_room_and_changes_nothing(tmp_path, ending):
 # HDF5 as AllenNLP has it
 
 
-def test_a_text_says_which_sentence_is_which_and_of_equal_ones_the_last(tmp_path):
+def test_sentence_to_index_has_the_last_of_equal_sentences(tmp_path):
     write(tmp_path / "out.h5", table(VectorSpec(width=4, layers=3), [["a"], ["b", "/", "."], ["a"], [], ["é"], []]))
     with h5py.File(tmp_path / "out.h5") as file:
         known = file["sentence_to_index"]
@@ -181,13 +181,13 @@ def test_a_text_says_which_sentence_is_which_and_of_equal_ones_the_last(tmp_path
         assert "tokens" not in file
 
 
-def test_characters_that_end_a_text_elsewhere(tmp_path):
+def test_characters_that_end_a_string_in_other_languages(tmp_path):
     write(tmp_path / "out.h5", table(SPECS[1], [["a\0b\u2028c\ud800"]]))
     with h5py.File(tmp_path / "out.h5") as file:
         assert json.loads(file["sentence_to_index"][0]) == {"a\0b\u2028c\ud800": "0"}
 
 
-def test_above_a_million_sentences_it_is_left_out_and_that_is_told(tmp_path, monkeypatch):
+def test_above_a_million_sentences_sentence_to_index_is_left_out_with_a_note(tmp_path, monkeypatch):
     monkeypatch.setattr(as_hdf5, "MOST_NAMED", 5)
     (note,) = write(tmp_path / "out.h5", table(SPECS[1]))
     assert note == "sentence_to_index is left out: the file has 6 sentences, the limit is 5"
@@ -200,7 +200,7 @@ def test_above_a_million_sentences_it_is_left_out_and_that_is_told(tmp_path, mon
 
 
 @pytest.mark.parametrize("ending", READERS)
-def test_a_file_is_replaced_when_all_went_well_and_not_before(tmp_path, ending):
+def test_a_file_is_replaced_only_on_success(tmp_path, ending):
     if ending == ".parquet":
         pytest.importorskip("pyarrow")
     path = tmp_path / f"out{ending}"
@@ -221,24 +221,24 @@ def test_a_file_is_replaced_when_all_went_well_and_not_before(tmp_path, ending):
 
 
 @pytest.mark.parametrize("name", ["out", "out.txt", "out.json", "h5", "out.h5.gz"])
-def test_an_ending_that_nobody_knows_is_refused(tmp_path, name):
+def test_an_unknown_ending_is_refused(tmp_path, name):
     with pytest.raises(OutputError, match=r"decides the format; accepted: \.h5, \.hdf5, \.parquet"):
         check(tmp_path / name, compress=False)
 
 
-def test_a_folder_is_no_file(tmp_path):
+def test_a_folder_is_not_a_file(tmp_path):
     with pytest.raises(OutputError, match="this is a folder"):
         (tmp_path / "out.h5").mkdir()
         check(tmp_path / "out.h5", compress=False)
 
 
-def test_packing_is_refused_where_a_format_has_its_own(tmp_path):
+def test_compress_is_refused_for_formats_with_their_own_compression(tmp_path):
     for ending, says in {".parquet": "always compressed", ".npy": "Use .npz", ".jsonl": "use .jsonl.gz"}.items():
         with pytest.raises(ConfigError, match=says):
             check(tmp_path / f"out{ending}", compress=True)
 
 
-def test_a_package_that_is_missing_is_named_before_anything_is_computed(tmp_path, monkeypatch):
+def test_a_missing_package_is_named_before_anything_is_computed(tmp_path, monkeypatch):
     for name in ("pyarrow", "backports.zstd", "compression.zstd"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtra, match=r"Writing Parquet needs the package pyarrow.*pip install 'bilmo\[data\]'"):
@@ -249,7 +249,7 @@ def test_a_package_that_is_missing_is_named_before_anything_is_computed(tmp_path
 
 @pytest.mark.parametrize("ending", [".npy", ".jsonl", ".h5"])
 @pytest.mark.parametrize("spec", SPECS, ids=str)
-def test_the_size_to_come_is_about_right(tmp_path, ending, spec):
+def test_the_estimated_size_is_about_right(tmp_path, ending, spec):
     given = table(replace(spec, width=300), [["a"] * 30] * 40)
     path = tmp_path / f"out{ending}"
     write(path, given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ def test_labels_keep_their_type(tiny, tmp_path, numbers):
     assert {type(label) for label in [*task.predict(some), *task.labels_]} == {kind}
     assert task.score(some, numbers) == np.mean(np.array(task.predict(some)) == np.array(numbers))
     folder.save(task, tmp_path / "task")
-    loaded = folder.load(tmp_path / "task", elmo=tiny)
+    loaded: Any = folder.load(tmp_path / "task", elmo=tiny)
     assert loaded.labels_ == task.labels_ and type(loaded.labels_[0]) is kind
     with pytest.raises(TextError, match="of the trained type"):
         task.score(some, list(map(str, numbers)))

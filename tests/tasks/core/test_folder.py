@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import xml.etree.ElementTree as ET
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ def test_a_loaded_task_predicts_as_before(model, tmp_path, kind, settings):
     some, answers = texts(30) if kind is Classifier else sentences(30)
     task = kind(bilmo.load(model), **SMALL, **settings).fit(some, answers)
     folder.save(task, tmp_path / "task", model=str(model))
-    loaded = folder.load(tmp_path / "task")
+    loaded: Any = folder.load(tmp_path / "task")
     assert type(loaded) is kind and loaded.labels_ == task.labels_
     new = (texts(10, seed=7) if kind is Classifier else sentences(10, seed=7))[0]
     for a, b in zip(task.predict_proba(new), loaded.predict_proba(new), strict=True):

@@ -28,7 +28,7 @@ NUMBERS = 6
 
 
 def embedding(events: Iterable[Event], output: Path, split: str) -> None:
-    """Show a run while it goes on (sentences, tokens per second, time left), and its result."""
+    """Show the progress of a run (sentences, tokens per second, time left) and its result."""
     from bilmo.embed.job import Finished, Started, Step, readable
     from bilmo.embed.output.parts import folder_of
 

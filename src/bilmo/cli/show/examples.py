@@ -40,13 +40,19 @@ EXAMPLES = {
     ),
     "predict": ("bilmo predict my-classifier reviews.txt", "bilmo predict my-tagger sentences.txt -o tags.conll"),
     "score": ("bilmo score my-tagger entities.conll",),
-    "compare": ("bilmo compare classify en --train reviews.tsv --seeds 3 -o table.md",),
+    "compare": (
+        "bilmo compare classify en --train reviews.tsv --seeds 3 -o table.md",
+        "bilmo compare tag en --train entities.conll --seeds 3",
+    ),
 }
 """By command."""
 
 
-def epilog(command: str) -> str:
-    """The end of a command's help screen, in Markdown."""
-    examples = EXAMPLES[command]
+def epilog(command: str, task: str = "") -> str | None:
+    """The end of the help screen of a command, or of a command for one task, in Markdown."""
+    start = f"bilmo {command} {task} " if task else ""
+    examples = [example for example in EXAMPLES[command] if example.startswith(start)]
+    if not examples:
+        return None
     lines = "\n".join(examples)
     return f"{'Examples' if len(examples) > 1 else 'Example'}:\n\n```\n{lines}\n```"

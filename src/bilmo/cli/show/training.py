@@ -25,9 +25,10 @@ MANY_UNKNOWN = 0.1
 
 
 def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
-    """Show a training run while it goes on, and its result. `more_words`: options that enlarge the vocabulary."""
-    from bilmo.store.run_folder import CHECKPOINT, RUN
-    from bilmo.train.events import Finished, Look, Prepared, Step
+    """Show the progress of a training run and its result. `more_words`: options that enlarge the vocabulary."""
+    from bilmo.store.checkpoint import CHECKPOINT
+    from bilmo.store.run import RUN
+    from bilmo.train.events import Evaluation, Finished, Prepared, Step
 
     columns = (
         TextColumn("{task.description}"),
@@ -45,9 +46,9 @@ def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
                     speed = event.words / event.seconds
                     shown.update(task, completed=event.done, description=f"loss {event.loss:.3f}  {speed:,.0f} words/s")
                     if event.skipped:
-                        line = f"step {event.number}: the loss exploded ({event.loss:.4g}); the step was undone"
+                        line = f"step {event.number}: the loss exploded ({event.loss:.4g}); the step was skipped"
                         shown.console.print(line)
-                elif isinstance(event, Look):
+                elif isinstance(event, Evaluation):
                     best = "  best so far" if event.best else ""
                     shown.console.print(
                         f"step {event.number:>7,}  held-out perplexity {event.mean:8.2f}  "
@@ -57,7 +58,7 @@ def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
                 elif isinstance(event, Finished):
                     found = event.progress
                     best = "" if found.best is None else f"; held-out perplexity {math.exp(found.best):.2f}"
-                    print(f"{folder}: {event.why}; {found.steps:,} steps in {found.seconds / 60:.1f} minutes{best}")
+                    print(f"{folder}: {event.reason}; {found.steps:,} steps in {found.seconds / 60:.1f} minutes{best}")
     except KeyboardInterrupt:
         if (folder / "training" / RUN).exists():
             saved = (folder / "training" / CHECKPOINT).exists()
@@ -75,9 +76,9 @@ def _prepared(event: Prepared, more_words: str) -> None:
     advice = f"; a larger vocabulary ({more_words}) reduces them" if many else ""
     pairs(
         [
-            ("split", event.lang),
+            ("split", event.corpus.lang),
             ("text", f"{tokens['train']:,} words in {facts.sentences['train']:,} sentences"),
-            ("held out", f"{tokens['held']:,} words in {facts.sentences['held']:,} sentences"),
+            ("held out", f"{tokens['held_out']:,} words in {facts.sentences['held_out']:,} sentences"),
             ("vocabulary", f"{event.vocab:,} words; the text has {facts.words:,} distinct ones"),
             ("unknown words", f"{event.unknown:.2%} of the held-out text{advice}"),
             ("parameters", f"{event.parameters:,}"),

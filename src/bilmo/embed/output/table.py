@@ -44,7 +44,7 @@ class VectorSpec:
         return (*layers, self.width) if self.pooled else (*layers, tokens, self.width)
 
     def bytes(self, *, sentences: int, tokens: int) -> int:
-        """Size of the vectors of so many texts."""
+        """Size of the vectors of this many texts and tokens."""
         one = self.width * (self.layers or 1) * np.dtype(self.dtype).itemsize
         return one * (sentences if self.pooled else tokens)
 

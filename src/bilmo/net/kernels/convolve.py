@@ -1,8 +1,8 @@
-"""Convolutions over characters as training wants them: the largest answer of each filter, and its gradient.
+"""Convolutions over characters for training: the largest answer of each filter over all places, and its gradient.
 
-A filter's answer is a sum: what each character of the window adds at its place. That is computed once for the distinct
-characters of a batch, and an answer costs a few additions of rows. Only the largest answer of a filter has a gradient,
-so the way back touches one window a filter and word, where a general convolution goes through all of them.
+The answer of a filter is a sum of what each character of the window contributes at its place. The contributions are
+computed once for the distinct characters of a batch, so an answer costs a few additions of rows. Only the largest
+answer has a gradient, so backward touches one window per filter and word; a general convolution goes through all.
 
 Knows: torch. Blind to: words, layers.
 """
@@ -12,7 +12,6 @@ Knows: torch. Blind to: words, layers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -23,9 +22,9 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 AT_ONCE = 1 << 22
-"""Answers of filters held at a time (16 MB of float32)."""
+"""Answers of filters in memory at a time (16 MB of float32)."""
 WORDS = 128
-"""Words of like length that are looked at together, at most."""
+"""Maximum number of words, of similar length, that are computed together."""
 
 
 class LargestAnswers(Function):
@@ -36,18 +35,23 @@ class LargestAnswers(Function):
     def forward(ctx: Any, chars: Tensor, table: Tensor, *filters: Tensor) -> Tensor:
         """(U, C) ids, (R, E), and of each convolution weight (n, E, w) and bias (n,), to (U, F)."""
         used, chars = torch.unique(chars, return_inverse=True)  # (A,), (U, C)
-        lengths, order = _lengths(chars).sort()
+        # Length of each word without its padding, which repeats one character; all windows beyond it are equal.
+        lengths = ((chars != chars[:, -1:]) * torch.arange(1, chars.shape[1] + 1)).amax(dim=1)
+        lengths, order = lengths.sort()
         chars = chars[order]
-        first = torch.arange(len(chars)) * chars.shape[1]  # where each word begins in all characters
+        first = torch.arange(len(chars)) * chars.shape[1]  # where each word begins among all characters
         vectors = table.index_select(0, used)  # (A, E)
         best, begins = [], []
-        for weight, bias in _pairs(filters):
+        for weight, bias in zip(filters[::2], filters[1::2], strict=True):
             number, _, width = weight.shape
             adds = torch.matmul(vectors, weight.permute(2, 1, 0)).flatten(0, 1)  # (w * A, n)
             windows = chars.unfold(1, width, 1) + len(used) * torch.arange(width)  # (U, P, w)
             some = max(1, min(WORDS, AT_ONCE // (number * windows.shape[1])))
-            pieces = zip(windows.split(some), lengths.split(some), strict=True)
-            found = [_largest(_answers(piece[:, : int(length[-1]) + 1], adds)) for piece, length in pieces]
+            found = []
+            for piece, length in zip(windows.split(some), lengths.split(some), strict=True):
+                seen = piece[:, : int(length[-1]) + 1]
+                answers = F.embedding_bag(seen.flatten(0, 1), adds, mode="sum")  # sums of rows of (w * A, n)
+                found.append(_largest(answers.view(*seen.shape[:2], number)))
             best.append(torch.cat([values for values, _ in found]).add_(bias))  # (U, n)
             places = torch.cat([places for _, places in found]).t()
             begins.append(torch.add(first, places.contiguous().long()).flatten())  # (n * U,)
@@ -65,7 +69,7 @@ class LargestAnswers(Function):
         d_vectors = torch.zeros_like(vectors)
         d_filters: list[Tensor] = []
         at = 0
-        for (weight, _), begins in zip(_pairs(filters), ctx.begins, strict=True):
+        for weight, begins in zip(filters[::2], ctx.begins, strict=True):
             number, _, width = weight.shape
             d = d_best[at : at + number]
             d_adds = d.new_zeros(width, number, len(used))
@@ -77,28 +81,13 @@ class LargestAnswers(Function):
         return None, torch.zeros_like(table).index_copy_(0, used, d_vectors), *d_filters
 
 
-def _pairs(filters: tuple[Tensor, ...] | list[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-    """(weight, bias) of each convolution."""
-    return zip(filters[::2], filters[1::2], strict=True)
-
-
-def _lengths(chars: Tensor) -> Tensor:
-    """(U, C) to (U,): characters before the last one, which pads, only repeats; a window past them is like the next."""
-    return ((chars != chars[:, -1:]) * torch.arange(1, chars.shape[1] + 1)).amax(dim=1)
-
-
-def _answers(windows: Tensor, adds: Tensor) -> Tensor:
-    """(U, P, w) rows of (w * A, n) to their sums (U, P, n)."""
-    return F.embedding_bag(windows.flatten(0, 1), adds, mode="sum").view(*windows.shape[:2], adds.shape[1])
-
-
 def _largest(answers: Tensor) -> tuple[Tensor, Tensor]:
-    """(U, P, n) to the largest of all places, and the first place that has it, (U, n) each; answers are used up.
+    """(U, P, n) to the largest over all places, and the first place that has it, (U, n) each; `answers` is overwritten.
 
-    torch.max with places takes six times as long.
+    torch.max with indices takes six times as long.
     """
     places = answers.shape[1]
     best = answers.amax(dim=1)
     countdown = torch.arange(places, 0, -1, dtype=answers.dtype)[:, None]
     first = places - answers.eq_(best[:, None]).mul_(countdown).amax(dim=1)
-    return best, first.clamp_(max=places - 1)  # nothing equals a NaN
+    return best, first.clamp_(max=places - 1)  # a NaN equals nothing

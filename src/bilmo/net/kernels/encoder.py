@@ -1,6 +1,6 @@
-"""The word encoder prepared for inference: tables instead of convolutions, highways packed, in float32 or int8.
+"""Parts of the word encoder prepared for inference: tables instead of convolutions, packed highways; float32 or int8.
 
-Knows: gemm, int8, torch. Blind to: words that were met before, sentences.
+Knows: packed, int8, threads. Blind to: the cache of words, sentences.
 """
 
 # U distinct words, C characters, P places of a window, E character width, F filters, R rows of the character table
@@ -20,27 +20,27 @@ from bilmo.net.kernels.packed import PackedLinear
 from bilmo.net.kernels.threads import side_by_side
 
 AT_ONCE = 1 << 18
-"""Answers of filters held at a time (1 MB of float32): what stays near the processor."""
+"""Answers of filters in memory at a time (1 MB of float32), which fit the cache of the processor."""
 
 Linear = PackedLinear | Int8Linear
 
 
 def linear(weight: Tensor, bias: Tensor, precision: Precision) -> Linear:
-    """A product with weights (O, I) that do not change any more."""
+    """A linear map with weights (O, I), copied and packed."""
     return Int8Linear(weight, bias) if precision == "int8" else PackedLinear(weight, bias)
 
 
 class Tables:
-    """Convolutions over a small set of characters: what each of them adds at each place of a window, computed once.
+    """Convolutions over a small set of characters: what each of them contributes at each place, computed once.
 
-    A word then costs a few additions of rows, and no product at all.
+    A word then costs a few additions of rows, and no product.
     """
 
     def __init__(self, table: Tensor, convolutions: Sequence[nn.Conv1d]) -> None:
         """(R, E) and one convolution for each width."""
         rows, self._filters = len(table), sum(conv.out_channels for conv in convolutions)
         self._widest = max(conv.kernel_size[0] for conv in convolutions)
-        self._beyond = rows  # stands for no character: a window that needs one there is never the largest
+        self._beyond = rows  # stands for no character: a window that reaches beyond the word is never the largest
         parts = torch.zeros(self._widest, rows + 1, self._filters)
         at = 0
         for conv in convolutions:
@@ -61,10 +61,10 @@ class Tables:
 
 
 class Int8Convolutions:
-    """Convolutions over characters of any number as products in eight bits."""
+    """Convolutions over any number of characters as products in eight bits."""
 
     def __init__(self, table: Tensor, convolutions: Sequence[nn.Conv1d]) -> None:
-        self._table = table
+        self._table = table.detach().clone()
         self._products = [
             (conv.kernel_size[0], conv.out_channels, Int8Linear(conv.weight.flatten(1), _bias(conv)))
             for conv in convolutions
@@ -78,9 +78,9 @@ class Int8Convolutions:
 
 
 def _largest(windows: Tensor, filters: int, answer: Callable[[Tensor], Tensor]) -> Tensor:
-    """(U, P, any) to (U, F): the largest answer of each filter over all places, a bounded number of them at a time.
+    """(U, P, any) to (U, F): the largest answer of each filter over all places, a bounded number of places at a time.
 
-    `answer` takes windows (n, any) and gives (n, F).
+    `answer` maps windows (n, any) to (n, F).
     """
     words, places = windows.shape[:2]
     best = []
@@ -92,9 +92,9 @@ def _largest(windows: Tensor, filters: int, answer: Callable[[Tensor], Tensor]) 
 
 
 class PreparedHighway:
-    """A highway whose two products are one, cut into halves of the outputs that run side by side.
+    """A highway whose two products are joined, then divided into two halves of the outputs that run side by side.
 
-    For a few words the time goes into reading the weights, and so each is read once.
+    For a few words most time is spent on reading the weights; so each weight is read once.
     """
 
     def __init__(self, transform: nn.Linear, carry: nn.Linear, precision: Precision) -> None:

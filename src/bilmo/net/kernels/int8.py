@@ -1,11 +1,11 @@
 """Products with weights of eight bits, twice as fast as in float32, and the steps of an LSTM with them.
 
-Every row of an input has a scale of its own, so a sentence never changes what stands beside it. The sums are whole
-numbers, so they do not depend on how many rows are multiplied together either: with rounding in a recurrence the last
-bit would not stay the last. Inputs have seven bits: on AVX2 two products at a time are added in sixteen bits, which
-eight bits times eight would overflow without a word.
+Every row of an input has its own scale, so a sentence never changes the vectors of another. The sums are integers, so
+they do not depend on the number of rows multiplied together either; in a recurrence, rounding would grow from step to
+step. Inputs have seven bits: AVX2 adds two products in sixteen bits, which eight bits times eight would silently
+overflow.
 
-Knows: torch. Blind to: where weights come from and who asks.
+Knows: torch, lstm. Blind to: where weights come from.
 """
 
 # n rows still running, N all steps of all rows, I inputs, O outputs, D output width, H memory cells
@@ -23,9 +23,10 @@ from bilmo.net.kernels.lstm import compiled, gated
 
 
 def times(x: Tensor, weight: torch.classes.quantized.LinearPackedParamsBase) -> tuple[Tensor, Tensor]:  # type: ignore[name-defined]
-    """(n, I) to (n, O) where each row is divided by its largest value, and those values (n, 1).
+    """(n, I) to (n, O), each row divided by its largest value, and those values (n, 1).
 
-    The numbers -63 to 63, moved up by 64: the largest sum of two products, 2 * 127 * 127, fits into sixteen bits.
+    Inputs become integers from -63 to 63, shifted by 64: the largest sum of two products, 2 * 127 * 127, fits into
+    sixteen bits.
     """
     largest = x.abs().amax(1, keepdim=True).clamp_min_(1e-30)
     product = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(x / largest, 1 / 63, 64, weight)
@@ -33,14 +34,14 @@ def times(x: Tensor, weight: torch.classes.quantized.LinearPackedParamsBase) -> 
 
 
 def times_finely(x: Tensor, weight: torch.classes.quantized.LinearPackedParamsBase) -> Tensor:  # type: ignore[name-defined]
-    """(n, I) to (n, O), where inputs have thirteen bits: what rounding left over is multiplied as well.
+    """(n, I) to (n, O) with inputs of thirteen bits: the remainders of rounding are multiplied as well.
 
-    For products whose result is a vector itself. Those before a gate are rounded by the gate anyway.
+    For products whose result is a vector. Before a gate, which saturates, seven bits are enough.
     """
     largest = x.abs().amax(1, keepdim=True).clamp_min_(1e-30)
     exact = (x / largest).mul_(63)
     whole = exact.round()
-    both = torch.cat([whole / 63, exact.sub_(whole).mul_(2)])  # what is left over is a half at most
+    both = torch.cat([whole / 63, exact.sub_(whole).mul_(2)])  # a remainder is at most a half
     product: Tensor = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(both, 1 / 63, 64, weight)
     n = x.size(0)
     return product[:n].add_(product[n:], alpha=1 / 126).mul_(largest)
@@ -57,7 +58,7 @@ def lstm_steps_int8(
     cell_clip: float | None,
     projection_clip: float | None,
 ) -> Tensor:
-    """`steps.lstm_steps` for inference alone. `project` holds one weight or, without a projection, none."""
+    """`lstm.lstm_steps` for inference only. `project` holds one weight, or none without a projection."""
     at = 0
     for n in rows:
         product, largest = times(h[:n], recur)
@@ -73,7 +74,7 @@ def lstm_steps_int8(
 
 
 class Int8Linear:
-    """x @ w.T + b, finely."""
+    """x @ w.T + b by `times_finely`."""
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
         """(O, I) and (O,)."""
@@ -85,7 +86,7 @@ class Int8Linear:
 
 
 class Int8Weights:
-    """The weights of an LSTM; what `gemm.PreparedWeights` is in float32."""
+    """The weights of an LSTM, copied; `packed.PackedWeights` in eight bits."""
 
     def __init__(self, into: Tensor, recur: Tensor, bias: Tensor, project: Tensor | None) -> None:
         """(4H, I), (4H, D), (4H,), (D, H)."""
@@ -116,7 +117,7 @@ class Int8Weights:
 
 
 def need_int8() -> None:
-    """Make sure that this torch multiplies in eight bits, and rightly."""
+    """Check that this torch multiplies in eight bits, and correctly."""
     if not _has_int8():
         raise ConfigError(
             f"precision int8 needs operators (FBGEMM) that torch {torch.__version__} does not have on this machine. "
@@ -127,7 +128,7 @@ def need_int8() -> None:
 @cache
 def _has_int8() -> bool:
     try:
-        x, weight = torch.ones(2, 64), torch.ones(8, 64)  # the largest values there are: would they overflow?
+        x, weight = torch.ones(2, 64), torch.ones(8, 64)  # the largest possible values, which might overflow
         x[1] = torch.linspace(-0.01, 0.01, 64)
         product, largest = times(x, _pack(weight))
         return torch.allclose(product * largest, x @ weight.t(), atol=2e-3)
@@ -136,10 +137,10 @@ def _has_int8() -> bool:
 
 
 def _pack(weight: Tensor) -> Any:
-    """(O, I), each row with a scale of its own."""
+    """(O, I), each row with its own scale."""
     weight = weight.detach().float()
     scales = (weight.abs().amax(1) / 127).clamp_min(1e-30).double()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that such tensors will go one day; `need_int8` finds out when they have
+        warnings.simplefilter("ignore")  # that torch will drop such tensors; `need_int8` detects it
         whole = torch.quantize_per_channel(weight, scales, torch.zeros(len(weight), dtype=torch.long), 0, torch.qint8)
         return torch.ops.quantized.linear_prepack(whole, None)

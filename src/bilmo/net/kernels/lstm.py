@@ -1,9 +1,9 @@
 """The steps of an LSTM through time, written so that torch can compile them into one call.
 
-As one call the loop holds no Python lock, so two directions really run side by side, and a step costs what its
-arithmetic costs. Where torch does not compile it, the same function runs as plain Python.
+One compiled call does not hold Python's lock, so two directions really run side by side, and a step costs no more than
+its arithmetic. If torch cannot compile it, the same function runs as plain Python.
 
-Knows: torch. Blind to: where weights come from and who asks.
+Knows: torch. Blind to: where weights come from.
 """
 
 # n rows still running, N all steps of all rows, D output width, H memory cells
@@ -21,9 +21,9 @@ Result = TypeVar("Result")
 
 
 def gated(gate: Tensor, c: Tensor, cell_clip: float | None) -> tuple[Tensor, Tensor]:
-    """What an LSTM does between its products, for one step: tanh c and o tanh c, (n, H) each.
+    """What an LSTM computes between its products in one step: tanh c and o tanh c, (n, H) each.
 
-    gate (n, 4H) becomes activations in place, c (n, H) moves on in place.
+    gate (n, 4H) becomes activations in place, c (n, H) is updated in place.
     """
     cells = c.size(1)
     # tanh(x) is 2 sigmoid(2 x) - 1, and torch's sigmoid takes a third of the time of its tanh.
@@ -50,24 +50,26 @@ def lstm_steps(
     projection_clip: float | None,
     kept: list[Tensor],
 ) -> Tensor:
-    """Run over `rows`, the number of rows at each step, from h (B, D) and c (B, H); the last h comes back.
+    """Run the steps, of `rows[t]` rows each, from h (B, D) and c (B, H); returns the last h.
 
-    gates (N, 4H): inputs already multiplied; become activations in place unless `recur` is packed for oneDNN.
-    c is moved on in place, outputs go to out (N, D). recur (D, 4H), project (H, D).
-    kept: empty, or three tensors (N, H) that are filled with c, tanh c, and o tanh c.
+    gates (N, 4H) holds the multiplied inputs; they become activations in place unless `recur` is packed for oneDNN.
+    c is updated in place, outputs are written to out (N, D). recur (D, 4H), project (H, D).
+    kept: empty, or three tensors (N, H) that are filled with c, tanh c and o tanh c.
     """
     at = 0
     for n in rows:
         here = gates[at : at + n]
         if packed:
             gate = torch.ops.mkldnn._linear_pointwise(h[:n], here, recur, None, "add")
-        else:
+        elif recur.dtype == gates.dtype:
             gate = here.addmm_(h[:n], recur)
+        else:  # products in bfloat16; sums, gates and memory in float32
+            gate = here.add_(torch.mm(h[:n].to(recur.dtype), recur))
         squashed, m = gated(gate, c[:n], cell_clip)
         if project is None:
             h = m
         else:
-            h = torch.mm(m, project)
+            h = torch.mm(m.to(project.dtype), project).to(m.dtype)
             if projection_clip is not None:
                 h.clamp_(-projection_clip, projection_clip)
         out[at : at + n] = h
@@ -96,10 +98,10 @@ def lstm_steps_back(
     d_gates: Tensor,
     d_projected: Tensor,
 ) -> None:
-    """The same steps from the last to the first: what reaches each value, given what reaches the outputs (N, D).
+    """The backward pass over the same steps, from the last to the first, given the gradient of the outputs (N, D).
 
-    d_h (B, D) and d_c (B, H) hold what reaches the latest state of each row, and in the end the first. d_gates
-    (N, 4H) and d_projected (N, D) are filled. recur (4H, D), project (D, H). Nothing passes a clipped value.
+    d_h (B, D) and d_c (B, H) hold the gradient of the last state of each row, and in the end that of the first.
+    d_gates (N, 4H) and d_projected (N, D) are filled. recur (4H, D), project (D, H). A clipped value has no gradient.
     """
     cells = d_c.size(1)
     at = gates.size(0)
@@ -113,7 +115,7 @@ def lstm_steps_back(
         else:
             if projection_clip is not None:
                 d.copy_(torch.ops.aten.hardtanh_backward(d, out[at : at + n], -projection_clip, projection_clip))
-            d_m = torch.mm(d, project)  # (n, H)
+            d_m = torch.mm(d.to(project.dtype), project).to(d.dtype)  # (n, H)
         gate, d_gate = gates[at : at + n], d_gates[at : at + n]
         i, f = gate[:, :cells], gate[:, cells : 2 * cells]
         o, new = gate[:, 2 * cells : 3 * cells], gate[:, 3 * cells :]
@@ -128,14 +130,17 @@ def lstm_steps_back(
         d_gate[:, : 3 * cells] = d_sigmoids
         d_gate[:, 3 * cells :] = torch.ops.aten.tanh_backward(d_now * i, new)
         torch.mul(d_now, f, out=d_c[:n])
-        torch.mm(d_gate, recur, out=d_h[:n])
+        if recur.dtype == d_gate.dtype:
+            torch.mm(d_gate, recur, out=d_h[:n])
+        else:
+            d_h[:n] = torch.mm(d_gate.to(recur.dtype), recur)
 
 
 @cache
 def compiled(steps: Callable[..., Result]) -> Callable[..., Result]:
-    """One of the two above, compiled where torch can."""
+    """A function of steps, compiled if torch can do so."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that this compiler is old; nothing newer compiles a loop of any length
+        warnings.simplefilter("ignore")  # that this compiler is old; no newer one compiles a loop of any length
         try:
             function: Callable[..., Result] = torch.jit.script(steps)
         except Exception:  # a torch without the compiler, or without the packed product

@@ -54,7 +54,9 @@ class PlainWeights:
 
     def into(self, x: Tensor) -> Tensor:
         """(n, I) to (n, 4H), bias included."""
-        return torch.addmm(self._bias, x, self._into.t())
+        if self._into.dtype == x.dtype:
+            return torch.addmm(self._bias, x, self._into.t())
+        return torch.mm(x.to(self._into.dtype), self._into.t()).to(x.dtype).add_(self._bias)
 
     def steps(
         self,
@@ -82,6 +84,7 @@ class PackedWeights:
         self._packed = _pack(recur) if _has_packing() else None
         self._turned = recur.detach().t().clone(memory_format=torch.contiguous_format)
         self._project = None if project is None else project.detach().t().clone(memory_format=torch.contiguous_format)
+        self._run = compiled(lstm_steps)
 
     def steps(
         self,
@@ -97,7 +100,7 @@ class PackedWeights:
         """Run `lstm_steps`."""
         packed = self._packed is not None and rows[0] > FEW
         recur, clips = self._packed if packed else self._turned, (cell_clip, projection_clip)
-        last: Tensor = compiled(lstm_steps)(gates, rows, h, c, out, recur, packed, self._project, *clips, kept)
+        last: Tensor = self._run(gates, rows, h, c, out, recur, packed, self._project, *clips, kept)
         return last
 
 

@@ -1,11 +1,11 @@
-"""The one recurrence: a whole layer forward and backward in time, for training and inference alike.
+"""The recurrence of a whole layer, forward and backward, for training and for inference.
 
 Rows are sorted by falling length and packed step by step, so no step computes padding: step t holds the rows
-that are still running, which are always the first ones. Each cell is an autograd function of its own: it keeps
-the activations of all steps, runs the recurrence backwards by hand, and makes every weight gradient with one
-product over all steps.
+that are still running, which are always the first ones. Each kind of cell is an autograd function: it keeps the
+activations of all steps, its backward runs through the steps by hand, and every weight gradient is one product over
+all steps.
 
-Knows: torch, steps, gemm, int8. Blind to: parameters, words, directions.
+Knows: torch, lstm, packed, int8. Blind to: parameters, words, directions.
 """
 
 # B rows, N all steps of all rows, I input width, D output width, H memory cells
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
@@ -65,8 +65,10 @@ class Steps:
     def shift(self, values: Tensor, first: Tensor) -> Tensor:
         """What each row had one step earlier, `first` before its first step: (N, any) to (N, any)."""
         earlier = [first[: self.rows[0]]]
-        for (place, _), n in zip(self.slices[:-1], self.rows[1:], strict=True):
-            earlier.append(values[place.start : place.start + n])
+        start = 0
+        for before, n in pairwise(self.rows):
+            earlier.append(values[start : start + n])
+            start += before
         return torch.cat(earlier)
 
 
@@ -94,10 +96,10 @@ class RNN(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor, d_last: Tensor) -> tuple[Tensor | None, ...]:
-        """Gradients of everything that came in."""
+        """Gradients of all inputs."""
         x, h0, w, u, out = ctx.saved_tensors
         d_gates = torch.empty_like(out)
-        d_h = _zeros_if_none(d_last, h0)  # (B, D): what reaches each row's latest state
+        d_h = _zeros_if_none(d_last, h0)  # (B, D): gradient of the last state of each row
         for place, n in reversed(ctx.steps.slices):
             d = d_out[place] + d_h[:n]
             torch.mul(d, 1 - out[place] ** 2, out=d_gates[place])
@@ -131,7 +133,7 @@ class GRU(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor, d_last: Tensor) -> tuple[Tensor | None, ...]:
-        """Gradients of everything that came in."""
+        """Gradients of all inputs."""
         x, h0, w, u, gates, out = ctx.saved_tensors
         width = h0.shape[1]
         before = ctx.steps.shift(out, h0)  # (N, D)
@@ -142,7 +144,7 @@ class GRU(Function):
             h = before[place]
             d = d_out[place] + d_h[:n]
             d_new = d * z * (1 - new**2)
-            d_reset = d_new @ u[2 * width :]  # reaches r * h
+            d_reset = d_new @ u[2 * width :]  # gradient of r * h
             d_gates[place, :width] = d * (new - h) * z * (1 - z)
             d_gates[place, width : 2 * width] = d_reset * h * r * (1 - r)
             d_gates[place, 2 * width :] = d_new
@@ -155,10 +157,10 @@ class GRU(Function):
 
 @dataclass
 class Kept:
-    """What the backward pass of an LSTM needs of every step."""
+    """What the backward pass of an LSTM needs from every step."""
 
     gates: Tensor
-    """(N, 4H), after their non-linearities; plain weights leave them where the inputs were multiplied."""
+    """(N, 4H), after their non-linearities; computed in place of the multiplied inputs."""
     memory: Tensor
     """(N, H): c."""
     squashed: Tensor
@@ -168,7 +170,7 @@ class Kept:
 
 
 BLOCK = 1 << 19
-"""Gates (2 MB of float32) whose inputs are multiplied at once when nothing must be kept."""
+"""Gates (2 MB of float32) whose inputs are multiplied at once if nothing is kept for a backward pass."""
 
 
 def lstm(
@@ -180,7 +182,7 @@ def lstm(
     projection_clip: float | None,
     kept: Kept | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The forward pass of an LSTM, for training (`kept` is filled) and for inference alike.
+    """The forward pass of an LSTM, for training, where `kept` is filled, and for inference.
 
     (N, I) and the state (B, D), (B, H) to outputs (N, D) and the states after each row's last step.
     """
@@ -228,15 +230,18 @@ class LSTM(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor, d_h_last: Tensor, d_c_last: Tensor) -> tuple[Tensor | None, ...]:
-        """Gradients of everything that came in; none passes a value that was clipped."""
+        """Gradients of all inputs; a clipped value has none."""
         x, h0, c0, w, u, p, gates, memory, squashed, inner, out = ctx.saved_tensors
         d_gates = torch.empty_like(gates)
-        d_projected = torch.empty_like(out)  # what reaches the outputs, clipped ones left out
+        d_projected = torch.empty_like(out)  # gradient of the outputs, 0 where they were clipped
         d_h, d_c = _zeros_if_none(d_h_last, h0), _zeros_if_none(d_c_last, c0)
         kept = (gates, memory, squashed, ctx.steps.shift(memory, c0), out)
         filled = (d_gates, d_projected)
         compiled(lstm_steps_back)(list(ctx.steps.rows), d_out, d_h, d_c, *kept, u, p, *ctx.clips, *filled)
         before = ctx.steps.shift(out, h0)
-        d_p = None if p is None else d_projected.t() @ inner
-        d_w, d_u = d_gates.t() @ x, d_gates.t() @ before
-        return d_gates @ w, None, d_h, d_c, d_w, d_u, d_gates.sum(0), d_p, None, None
+        dtype = w.dtype  # of the products; everything else is in the dtype of x
+        d_p = None if p is None else d_projected.t().to(dtype) @ inner.to(dtype)
+        d_products = d_gates.to(dtype)
+        d_w, d_u = d_products.t() @ x.to(dtype), d_products.t() @ before.to(dtype)
+        d_x = (d_products @ w).to(x.dtype)
+        return d_x, None, d_h, d_c, d_w, d_u, d_gates.sum(0), d_p, None, None

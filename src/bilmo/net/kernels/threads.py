@@ -1,6 +1,6 @@
 """Independent tasks side by side, one thread each: two threads on two small products beat two threads on one.
 
-Any number of threads may call these functions at the same time, and a forked process may go on using them.
+Any number of threads may call these functions at the same time, and a forked process may continue to use them.
 
 Knows: torch's threads and its autograd. Blind to: what is computed.
 """
@@ -33,40 +33,11 @@ class _Threads:
         self.lock = Lock()
         self.pools: dict[int, ThreadPoolExecutor] = {}
         self.callers = 0
-        """Threads that are inside `side_by_side` or `single_threaded_caller` now."""
+        """Threads that are inside `caller_threads` now."""
         self.setting = 1
         """Threads of torch when the first of them came."""
         self.here = local()
         """`here.setting`, while the calling thread is one of them."""
-
-    @contextmanager
-    def counted(self) -> Iterator[int]:
-        """Note the calling thread; yields the number of threads that torch has outside, and restores it at the end.
-
-        Torch keeps the number partly for each thread and partly for the whole process. So a second caller cannot ask
-        torch: it would take the number that the first one has set for a moment for the user's own.
-        """
-        if hasattr(self.here, "setting"):
-            yield self.here.setting
-            return
-        with self.lock:
-            if not self.callers:
-                self.setting = torch.get_num_threads()
-            self.callers += 1
-        self.here.setting = self.setting
-        try:
-            yield self.setting
-        finally:
-            torch.set_num_threads(self.here.setting)
-            del self.here.setting
-            with self.lock:
-                self.callers -= 1
-
-    def pool(self, workers: int) -> ThreadPoolExecutor:
-        with self.lock:
-            if workers not in self.pools:
-                self.pools[workers] = ThreadPoolExecutor(workers, thread_name_prefix=WORKER)
-            return self.pools[workers]
 
 
 _threads = _Threads()
@@ -83,12 +54,43 @@ if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_after_fork)
 
 
+@contextmanager
+def caller_threads(number: int | None = None) -> Iterator[int]:
+    """Within it torch computes with `number` threads in the calling thread; yields the number that the user has set.
+
+    One thread for the caller leaves the others to what runs side by side. Otherwise the threads that torch starts for
+    a single operator keep spinning for a while after it, on cores that the tasks need: with two cores that took two
+    fifths of all processor time for short sentences.
+
+    Torch keeps the number partly for each thread and partly for the whole process. So a second caller cannot ask
+    torch for the user's number: the first one may have changed it for the moment.
+    """
+    threads = _threads
+    if hasattr(threads.here, "setting"):  # within another one
+        yield threads.here.setting
+        return
+    with threads.lock:
+        if not threads.callers:
+            threads.setting = torch.get_num_threads()
+        threads.callers += 1
+        threads.here.setting = threads.setting
+    try:
+        if number is not None:
+            torch.set_num_threads(number)
+        yield threads.here.setting
+    finally:
+        torch.set_num_threads(threads.here.setting)
+        del threads.here.setting
+        with threads.lock:
+            threads.callers -= 1
+
+
 def side_by_side(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
     """Run tasks at the same time where there are cores for it; results in their order."""
     nested = current_thread().name.startswith(WORKER)  # a worker that waits for workers could wait forever
     if len(tasks) == 1 or nested:
         return [task() for task in tasks]
-    with _threads.counted() as threads:
+    with caller_threads() as threads:
         if threads == 1:
             return [task() for task in tasks]
         here = torch.get_num_threads()
@@ -107,22 +109,13 @@ def side_by_side(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
                 return task()
 
         try:
-            pool = _threads.pool(len(tasks))
+            with _threads.lock:
+                if len(tasks) not in _threads.pools:
+                    _threads.pools[len(tasks)] = ThreadPoolExecutor(len(tasks), WORKER)
+                pool = _threads.pools[len(tasks)]
             return [future.result() for future in [pool.submit(as_here, task) for task in tasks]]
         finally:
             torch.set_num_threads(here)
-
-
-@contextmanager
-def single_threaded_caller() -> Iterator[None]:
-    """Within it the calling thread computes with one thread; all others are for what runs side by side.
-
-    The threads that torch starts for a single operator keep spinning for a while after it, on cores that the
-    tasks need: with two cores that took two fifths of all processor time for short sentences.
-    """
-    with _threads.counted():
-        torch.set_num_threads(1)
-        yield
 
 
 def trained_side_by_side(tasks: Sequence[Callable[[Tensor], Tensor]], x: Tensor) -> list[Tensor]:

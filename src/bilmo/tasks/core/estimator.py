@@ -20,7 +20,7 @@ from bilmo.embed.embedder import Embedder
 from bilmo.errors import BilmoError, ConfigError, TextError
 from bilmo.ids.batch import Indexer, by_length
 from bilmo.ids.chars import ByteChars
-from bilmo.store.card import told
+from bilmo.store.card import fact_in
 from bilmo.store.vectors_file import Vectors
 from bilmo.tasks.core.events import Epoch, Event, LayersComputed, Started
 from bilmo.tasks.core.loop import TrainingLoop
@@ -308,7 +308,7 @@ class Estimator(Generic[Example, Answer]):
 
 def model_split(elmo: Embedder | None) -> str:
     """How the training text of a biLM was split, by its card; empty where the card does not name any rules."""
-    found = told(elmo.bundle.card, "split") if elmo is not None else ""
+    found = fact_in(elmo.bundle.card, "split") if elmo is not None else ""
     return found if found in MODEL_SPLITS else ""
 
 

@@ -1,4 +1,4 @@
-"""How raw text is split into tokens: as asked for, or for "auto" as the biLM's text was, or as the text looks.
+"""How raw text is split into tokens: as asked for, or, for "auto", as the biLM's text was or as detected.
 
 Knows: splitters. Blind to: tasks, files.
 """

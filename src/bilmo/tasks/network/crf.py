@@ -1,6 +1,6 @@
 """A linear-chain CRF over tags: its loss, the best legal path, and the probability of each tag.
 
-Only legal paths exist. In sums over paths an illegal transition costs so much that it has no share; decoding
+Only legal paths exist. In sums over paths an illegal transition has so high a cost that it has no share; decoding
 excludes it altogether.
 
 Knows: torch. Blind to: what tags mean, and why a transition is legal.

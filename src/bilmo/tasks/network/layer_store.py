@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,7 @@ class LayerStore:
             raise WeightsError("this model gives values that float16 cannot hold, or that are not finite")
         return halves
 
-    def fill(self, sentences: Sequence[Sentence]) -> Iterator[tuple[int, int]]:
+    def fill(self, sentences: Sequence[Sentence]) -> Generator[tuple[int, int], None, None]:
         """Read the layers of a data set from disk, or compute and write them; yields (done, total) while computing."""
         distinct = list(dict.fromkeys(tuple(sentence) for sentence in sentences))
         tokens = sum(map(len, distinct))

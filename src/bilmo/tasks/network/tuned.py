@@ -1,4 +1,4 @@
-"""The biLM that a task stands on: which one it is, and one that is trained along with the task.
+"""A biLM that is trained together with a task.
 
 Knows: Bundle, the network. Blind to: files, heads, data.
 """
@@ -19,7 +19,7 @@ from bilmo.store.bundle import Bundle
 
 
 class Tuned(nn.Module):
-    """A copy of the network that learns with the task; every sentence starts from the model's settled state."""
+    """A copy of the network that is trained with the task; every sentence starts from the model's settled state."""
 
     def __init__(self, bundle: Bundle) -> None:
         super().__init__()
@@ -30,16 +30,16 @@ class Tuned(nn.Module):
         self._start: State = self.bundle.start
 
     def batch(self, sentences: Sequence[Sentence]) -> Batch:
-        """Sentences as the network wants them."""
+        """Sentences as a batch for the network."""
         return self.indexer.batch(sentences)
 
     def forward(self, batch: Batch) -> Layers:
-        """A batch to its layers, boundaries left out."""
+        """A batch to its layers, without boundaries."""
         start = self._start.expand(len(batch.lengths))
         layers: PackedLayers = self.network(batch, start, separate_graphs=True)[0]
         return layers.padded().inside()
 
     def learned(self) -> Bundle:
-        """The model with the weights that it has now, and the start that they learned with; its softmax is left out."""
+        """The model with its present weights and the start that they were trained with, without a softmax."""
         weights: dict[str, Tensor] = {name: value.detach().clone() for name, value in self.network.state_dict().items()}
         return replace(self.bundle, weights=weights, layout="tuned with a task", card="")

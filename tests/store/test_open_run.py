@@ -125,7 +125,7 @@ def test_each_difference_is_named_and_the_run_stays(opened, tmp_path):
         "  the text: not the same as when the run was started",
         "  the model: not the same as when the run was started",
     ]
-    assert "remove" in lines[-1] and "to start over" in lines[-1]
+    assert lines[-1].startswith("To resume it, use the same settings") and "To start over, choose" in lines[-1]
     with opened() as run:
         assert run.resumed
 
