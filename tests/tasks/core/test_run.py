@@ -11,6 +11,7 @@ from bilmo.errors import OutputError
 from bilmo.store import atomic
 from bilmo.tasks import folder
 from bilmo.tasks.classify.classifier import Classifier
+from bilmo.tasks.core import folder as folders
 from bilmo.tasks.core import run
 from bilmo.tasks.core.spec import Dataset
 
@@ -70,3 +71,19 @@ def test_a_place_that_cannot_hold_files_is_an_error(model, tmp_path, monkeypatch
     Path("file.txt").write_text("x")
     with pytest.raises(OutputError, match="out: cannot be written"):
         list(fit(model, Path(place)))
+
+
+def test_a_task_that_is_replaced_while_it_is_loaded_is_loaded_again(model, tmp_path, monkeypatch):
+    first, second = (Classifier(bilmo.load(model), **SMALL, seed=seed).fit(*texts(30)) for seed in (1, 2))
+    out = tmp_path / "out"
+    out.mkdir()
+    folders.publish(first, out, model=str(model), written={})
+    read, replaced = folders._read, []
+
+    def slow(path, config):
+        if not replaced:
+            replaced.append(folders.publish(second, out, model=str(model), written={}))
+        return read(path, config)
+
+    monkeypatch.setattr(folders, "_read", slow)
+    assert folder.load(out).confidence(["a cat"])[0] == pytest.approx(second.confidence(["a cat"])[0])

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
 from bilmo.cli.show import tables as show
 
@@ -29,12 +28,9 @@ def watch(events: Iterable[Event], *, quiet: bool = False) -> Finished | None:
     """
     from bilmo.tasks.core.events import Epoch, Finished, LayersComputed, Started, Step
 
-    console = Console(stderr=True, highlight=False)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
     end = None
-    with Progress(
-        *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal, transient=True
-    ) as bar:
+    with show.bar(*columns, TimeRemainingColumn()) as bar:
         task = bar.add_task("", total=1.0)
         for event in events:
             if isinstance(event, Started):
@@ -46,7 +42,7 @@ def watch(events: Iterable[Event], *, quiet: bool = False) -> Finished | None:
                 bar.update(task, completed=event.done, description=f"epoch {event.epoch}  loss {event.loss:.3f}")
             elif isinstance(event, Epoch) and not quiet:
                 best = "  best so far" if event.best else ""
-                console.print(
+                bar.console.print(
                     f"epoch {event.number:>3}  loss {event.loss:.4f}  dev {event.value:.4f}  "
                     f"{event.seconds:.1f} s{best}"
                 )

@@ -31,7 +31,7 @@ from bilmo.errors import ConfigError, DamagedFile, NotAModel, OutputError, Weigh
 from bilmo.ids.vocab import Vocab
 from bilmo.net.config import STRICT, BiLMConfig
 from bilmo.store import model_folder as folders
-from bilmo.store.atomic import new_files, new_folder
+from bilmo.store.atomic import new_files, new_folder, read_published
 from bilmo.store.model_folder import checked, naming, read_json, same_length, sha256_of
 from bilmo.tasks.core.estimator import Estimator
 from bilmo.tasks.core.loop import learned_state
@@ -165,7 +165,12 @@ def load(
     path = Path(folder)
     if not (path / CONFIG).is_file() or b'"bilmo_task"' not in (path / CONFIG).read_bytes():
         raise NotAModel(f"{path}: is not a folder of a task; `bilmo fit` makes them")
-    config = _read_config(path / CONFIG)
+    return read_published(lambda: _read_config(path / CONFIG), lambda config: _load(path, config, tasks, elmo))
+
+
+def _load(
+    path: Path, config: TaskFile, tasks: Sequence[AnyTask], elmo: Embedder | str | PathLike[str] | None
+) -> Estimator[Any, Any]:
     by_name = {task.name: task for task in tasks}
     if config.bilmo_task not in by_name:
         raise ConfigError(
