@@ -151,7 +151,7 @@ class CellConfig:
         for name in ("cell_clip", "projection_clip"):
             clip = getattr(self, name)
             if clip is not None and not clip > 0:
-                raise ConfigError(f"{name} is {clip}; it must be above 0; inf is no bound")
+                raise ConfigError(f"{name} is {clip}; it must be above 0 (inf sets no bound)")
 
 
 @dataclass(frozen=True, kw_only=True)
