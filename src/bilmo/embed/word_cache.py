@@ -90,7 +90,7 @@ class WordCache:
         return vectors
 
     def _add(self, keys: list[Key], vectors: Tensor) -> None:
-        """Keep words, unless another thread was faster; where there is no room, all but the preloaded are dropped."""
+        """Keep words that no other thread has added; if they do not fit, drop all but the preloaded ones first."""
         new = [n for n, key in enumerate(keys) if key not in self._rows]
         size = sum(4 * self._width + 8 * len(keys[n][0]) + KEY for n in new)
         if self._bytes + size > CACHE:  # simpler than to find out which ones were used last

@@ -90,7 +90,9 @@ class Indexer:
         """The keys of the distinct words, and where each of them occurs."""
         rows = [(SENTENCE_BEGIN, *sentence, SENTENCE_END) for sentence in sentences]
         numbers: dict[Key, int] = {}
-        number = {word: numbers.setdefault(self.key(word), len(numbers)) for word in dict.fromkeys(chain(*rows))}
+        number = {
+            word: numbers.setdefault(self.key(word), len(numbers)) for word in dict.fromkeys(chain.from_iterable(rows))
+        }
         lengths = np.array([len(row) for row in rows], dtype=np.int64)
         forward = np.zeros((len(rows), max(lengths, default=0)), dtype=np.int64)
         backward = np.zeros_like(forward)

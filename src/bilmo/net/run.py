@@ -31,7 +31,7 @@ Layer = Callable[[Tensor, Steps, LayerState], tuple[Tensor, LayerState]]
 after each row's last step."""
 
 CHUNK, LEAST = 4096, 256
-"""Total number of steps of all rows in a chunk, and the least number of steps of one row."""
+"""Steps of one chunk, summed over all rows; and the minimum number of steps of each row."""
 
 
 def run(
@@ -53,8 +53,8 @@ def run(
     only_top: keep the top layer of each direction only.
     separate_graphs: one graph of gradients for each direction, so that backward runs them in two threads as well.
         Gradients of weights then come from `backward()` only, not from `torch.autograd.grad`, and only once.
-    out: (K, N, 2D) to write layers 0 to K - 1 into, sentence after sentence, without boundaries between them; layers
-        above are not computed, and the returned layers are empty. Needs gradients to be off.
+    out: (K, N, 2D) to write layers 0 to K - 1 into, row after row, without padding; layers above are not computed, and
+        the returned layers are empty. Needs gradients to be off.
     """
     packing = Packing(places.lengths)
     order = torch.from_numpy(packing.order).to(words.device)

@@ -72,7 +72,7 @@ class State:
 
     @classmethod
     def from_named(cls, tensors: Mapping[str, Tensor]) -> State:
-        """The state whose `named` gave these tensors, in any order."""
+        """The state with these tensors, named as in `named`, in any order."""
         rest = dict(tensors)
         stacks: dict[Direction, list[LayerState]] = {}
         for direction in BOTH:

@@ -1,6 +1,6 @@
 """Independent tasks side by side, one thread each: two threads on two small products beat two threads on one.
 
-Any number of threads may call these functions at the same time, and a forked process may continue to use them.
+Any number of threads may call these functions at the same time, and a forked process may continue to.
 
 Knows: torch's threads and its autograd. Blind to: what is computed.
 """
@@ -99,7 +99,7 @@ def side_by_side(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
         autocast = {kind: torch.get_autocast_dtype(kind) for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)}
 
         def as_here(task: Callable[[], Result]) -> Result:
-            # Set anew for every task: the number is partly a setting of the whole process.
+            # Set again for every task, because the number is partly a setting of the whole process.
             torch.set_num_threads(max(1, threads // len(tasks)))
             with ExitStack() as settings:
                 settings.enter_context(torch.inference_mode(inference))
