@@ -288,7 +288,7 @@ def test_a_run_may_be_resumed_with_other_batches(model, text, out, monkeypatch):
 def test_a_disk_that_is_too_small_is_refused_before_anything_is_computed(model, text, out, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100_000))
     with pytest.raises(
-        OutputError, match=r"v\.h5: the file will have about 0\.\d MB, and the same again .* only 0\.1 MB are free"
+        OutputError, match=r"v\.h5: the file will take about 0\.\d MB, and the same again .* only 0\.1 MB is free"
     ):
         events(model, text, out)
     assert list(out.parent.iterdir()) == []

@@ -80,7 +80,7 @@ def test_a_folder_that_exists_is_never_touched(tmp_path, kind):
         (tmp_path / "empty").mkdir()
         target.symlink_to("nowhere" if kind == "link to nowhere" else "empty")
     before = sorted(tmp_path.rglob("*"))
-    says = r"new: exists already\. Choose another name, or remove it first"
+    says = r"new: already exists\. Choose another name, or remove it first"
     with pytest.raises(OutputError, match=says), new_folder(target):
         pytest.fail("there is nothing to fill")
     assert sorted(tmp_path.rglob("*")) == before
@@ -94,7 +94,7 @@ def test_a_folder_cannot_be_replaced_by_a_file(tmp_path):
 @pytest.mark.parametrize("new", [new_file, new_folder])
 def test_a_missing_parent_is_named(tmp_path, new):
     with (
-        pytest.raises(OutputError, match=r"x/y: the folder .*/x does not exist\. Make it first"),
+        pytest.raises(OutputError, match=r"x/y: the folder .*/x does not exist\. Create it first"),
         new(tmp_path / "x/y"),
     ):
         pytest.fail("there is nothing to fill")

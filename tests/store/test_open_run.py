@@ -134,7 +134,7 @@ def test_a_run_of_another_kind_is_refused(tmp_path):
     with in_folder(tmp_path / "output") as run:
         run.start()
     with (
-        pytest.raises(OutputError, match=r"output: holds a training run, not a fit"),
+        pytest.raises(OutputError, match=r"output: contains a training run, not a fit"),
         in_folder(tmp_path / "output", IDENTITY, "fit"),
     ):
         pytest.fail("it is another run")
@@ -171,7 +171,7 @@ def test_a_folder_that_no_run_made_is_left_alone(tmp_path, name):
     precious = tmp_path / "output" / name
     precious.parent.mkdir(parents=True)
     precious.write_text("mine")
-    with pytest.raises(OutputError, match="exists already and is not a training run"), in_folder(tmp_path / "output"):
+    with pytest.raises(OutputError, match="already exists and is not a training run"), in_folder(tmp_path / "output"):
         pytest.fail("it is not ours")
     assert precious.read_text() == "mine"
 

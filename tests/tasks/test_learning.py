@@ -314,7 +314,11 @@ def test_mistakes_have_clear_errors(tiny):
         (ConfigError, "layers are numbered 0", lambda: Classifier(tiny, mix=7).fit(some, labels)),
         (ConfigError, "the task has no input", lambda: Classifier(None).fit(some, labels)),
         (ConfigError, "dropout is 1", lambda: Classifier(tiny, dropout=1).fit(some, labels)),
-        (ConfigError, "afresh", lambda: Classifier(bilmo.Embedder(tiny.bundle, start="carry")).fit(some, labels)),
+        (
+            ConfigError,
+            "carry a state",
+            lambda: Classifier(bilmo.Embedder(tiny.bundle, start="carry")).fit(some, labels),
+        ),
         (TextError, "nothing to learn", lambda: Classifier(tiny).fit(some, ["a"] * 10)),
         (TextError, "10 texts, but 1 answers", lambda: Classifier(tiny).fit(some, ["a"])),
         (TextError, "no examples", lambda: Classifier(tiny).fit([], [])),

@@ -298,7 +298,7 @@ MISTAKES = {
     "bad rate": (("--rate", "0"), "rate is 0.0"),
     "one label": (("--train", "one.tsv"), "nothing to learn"),
     "linear output": (("--head", "linear", "--elmo-at", "both"), "linear head"),
-    "taken": (("-o", "taken"), "exists already"),
+    "taken": (("-o", "taken"), "already exists"),
     "no label": (("--train", "bare.jsonl"), 'line 1: has no "label"'),
     "no such column": (("--train", "named.csv"), "its columns are id, text; it needs `label` and `text`"),
     "large seed": (("--seed", "99999999999999999999"), "seed is 99999999999999999999; it must be below"),
@@ -357,7 +357,7 @@ def test_a_mistake_is_one_message_and_leaves_no_files(run, model, tmp_path, monk
 
 
 def test_mistakes_of_the_other_commands(run, classifier, another, model, tmp_path):
-    assert "is not a folder of a task" in run("predict", model, "-").err
+    assert "is not the folder of a saved task" in run("predict", model, "-").err
     assert "this is a different one" in run("predict", classifier, "-", "--model", another).err
     assert "can be written as table, csv, jsonl" in run("predict", classifier, "-", "--to", "xml").err
     assert "can be written as table, csv, jsonl" in run("predict", classifier, "-", "--to", "conll").err

@@ -206,8 +206,8 @@ def test_ctrl_c_before_anything_was_saved_says_so(tmp_path):
     [
         ("text.txt", b"\n \n", "every line is blank"),
         ("text.txt", b"caf\xe9\n", "text.txt, line 1: byte 4 (0xe9) is not UTF-8"),
-        ("text.txt", "a cat .\n".encode("utf-16-le") * 300, "text.txt, line 1: holds zero bytes"),
-        ("text.txt", b"a cat .\n" * 300 + b"a\0cat\n", "text.txt, line 301: holds zero bytes"),
+        ("text.txt", "a cat .\n".encode("utf-16-le") * 300, "text.txt, line 1: contains zero bytes"),
+        ("text.txt", b"a cat .\n" * 300 + b"a\0cat\n", "text.txt, line 301: contains zero bytes"),
         ("recipe.toml", b"# caf\xe9\n", "recipe recipe.toml: is not UTF-8"),
         ("text.txt", b"a b .\n" * 3000 + b"caf\xe9\n", "text.txt, line 3001: byte 4 (0xe9) is not UTF-8"),
         ("recipe.toml", b"[train]\nrat = 3\n", "train.rat"),
@@ -233,7 +233,7 @@ def test_a_folder_that_is_something_else_is_left_alone(tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "precious.txt").write_text("mine", encoding="utf-8")
     done = program(tmp_path, *COMMAND)
-    assert done.code == 1 and "exists already and is not a training run" in done.err
+    assert done.code == 1 and "already exists and is not a training run" in done.err
     assert [file.name for file in (tmp_path / "model").iterdir()] == ["precious.txt"]
 
 
@@ -245,7 +245,7 @@ def test_a_folder_of_training_text_is_not_a_run_and_is_left_alone(tmp_path, name
     precious.write_bytes(text.read_bytes())
     for source in ("text.txt", "model/training"):
         done = program(tmp_path, "train", source, *COMMAND[2:])
-        assert done.code == 1 and "exists already and is not a training run" in done.err
+        assert done.code == 1 and "already exists and is not a training run" in done.err
         assert precious.read_bytes() == text.read_bytes()
 
 
@@ -256,7 +256,7 @@ def test_files_beside_an_empty_training_folder_are_left_alone(tmp_path):
     for content in (text.read_bytes(), b"\n"):
         text.write_bytes(content)
         done = program(tmp_path, *COMMAND)
-        assert done.code == 1 and "exists already and is not a training run" in done.err
+        assert done.code == 1 and "already exists and is not a training run" in done.err
     assert {path.name for path in (tmp_path / "model").iterdir()} == {"training", "README.md"}
     assert (tmp_path / "model" / "README.md").read_text(encoding="utf-8") == "mine"
 
@@ -294,13 +294,13 @@ def test_a_checkpoint_of_another_network_is_refused(tmp_path):
     where = Path("training", "checkpoint.safetensors")
     shutil.copy(tmp_path / "other" / where, tmp_path / "model" / where)
     done = program(tmp_path, *COMMAND, "--epochs", "0.2")
-    assert done.code == 1 and "checkpoint.safetensors: belongs to another network" in done.err
+    assert done.code == 1 and "checkpoint.safetensors: does not belong to the network" in done.err
 
 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ('{"bilmo_run": 2, "kind": "task run"}', "model: holds a task run, not a training run"),
+        ('{"bilmo_run": 2, "kind": "task run"}', "model: contains a task run, not a training run"),
         (
             '{"recipe": {"text": {"lang": "spaces"}}, "texts": [["text.txt", "ab"]], "lang": "spaces", "base": null}',
             "model: was started by another version of bilmo (run format 1; this version resumes format 2). "
@@ -340,7 +340,7 @@ def test_a_model_cannot_be_written_among_its_texts(tmp_path):
     (tmp_path / "texts").mkdir()
     (tmp_path / "text.txt").rename(tmp_path / "texts" / "text.txt")
     done = program(tmp_path, "train", "texts", "-o", "texts/model", "--recipe", "recipe.toml")
-    assert done.code == 1 and "texts/model: is in texts, whose files are all read as text" in done.err
+    assert done.code == 1 and "texts/model: is inside texts, whose files are all read as text" in done.err
     assert [path.name for path in (tmp_path / "texts").iterdir()] == ["text.txt"]
 
 

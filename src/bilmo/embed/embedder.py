@@ -106,7 +106,7 @@ class Embedder:
     def layers(self, sentences: Iterable[Sentence]) -> list[Vectors]:
         """For each sentence (L+1, tokens, 2D): layer 0 is the word alone, the others see its context.
 
-        With start="carry" the call is one batch, and sentence k continues where sentence k of the last call ended.
+        With start="carry", the call is one batch, and sentence k continues where sentence k of the last call ended.
         """
         return self._vectors(listed(sentences), None)
 
@@ -201,7 +201,7 @@ class Embedder:
         check(pool, dtype)
         if mix == "weighted":
             raise ConfigError(
-                "a weighted mix is learned with a task: use module(), or mix='mean', which is where its training starts"
+                "a weighted mix is learned with a task: use module(), or mix='mean', which is an untrained weighted mix"
             )
         if self.start == "carry":
             rows = [[list(chain.from_iterable(row))] for row in rows]
@@ -244,7 +244,7 @@ class Embedder:
         if self._softmax is None or self.bundle.vocab is None:
             raise NoSoftmax(
                 f"this model ({self.bundle.layout}) has no softmax, so it gives vectors but no probabilities. "
-                "Of the old layouts only a TensorFlow checkpoint has one."
+                "Of the old layouts, only TensorFlow checkpoints have one."
             )
         vocab, width = self.bundle.vocab, self.config.width
         sentences = listed(sentences)

@@ -32,7 +32,7 @@ def new_folder(target: Path) -> Iterator[Path]:
     """A folder to fill: it becomes `target` on success and is removed on failure."""
     with _naming(target, creating=True):
         if target.is_symlink() or (target.exists() and not (target.is_dir() and not any(target.iterdir()))):
-            raise OutputError(f"{target}: exists already. Choose another name, or remove it first.")
+            raise OutputError(f"{target}: already exists. Choose another name, or remove it first.")
         partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=PARTIAL, dir=target.parent))
     try:
         with _naming(target):
@@ -131,7 +131,7 @@ def no_place(target: Path) -> str:
     """What to say where the system finds no place for a new file or folder."""
     parent = target.parent
     if not parent.exists():
-        return f"{target}: the folder {parent} does not exist. Make it first."
+        return f"{target}: the folder {parent} does not exist. Create it first."
     if not parent.is_dir():
         return f"{target}: cannot be written: {parent} is not a folder. Choose another place."
     return f"{target}: cannot be written: the folder {parent} cannot hold new files. Choose another place."

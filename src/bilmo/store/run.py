@@ -122,7 +122,7 @@ def _lock(output: Path, work: Path, kind: str) -> tuple[list[Path], FileLock]:
             return made, lock
         lock.release()  # a run that has just ended removed the folder with the lock in it
     if work.exists():
-        raise OutputError(f"{work}: exists already and is not a folder. Remove it first.")
+        raise OutputError(f"{work}: already exists and is not a folder. Remove it first.")
     raise OutputError(no_place(output))
 
 
@@ -132,7 +132,7 @@ def _check_ours(folder: Path, work: Path, kind: str) -> None:
         str(folder).encode("utf-8")
     except UnicodeEncodeError:
         raise OutputError(
-            f"{folder}: the name is not UTF-8, so weights in it could not be read. Choose another."
+            f"{folder}: the name is not UTF-8, so weights in it could not be read. Choose another name."
         ) from None
     try:
         entries = [entry.name for entry in folder.iterdir()]
@@ -146,7 +146,7 @@ def _check_ours(folder: Path, work: Path, kind: str) -> None:
     # A run that was killed before it was started leaves its lock, and nothing beside its work folder.
     stopped_early = not inside or LOCK in inside
     if RUN not in inside and not (stopped_early and all(name == work.name or _is_leftover(name) for name in entries)):
-        raise OutputError(f"{folder}: exists already and is not a {kind}. Choose another name, or remove it first.")
+        raise OutputError(f"{folder}: already exists and is not a {kind}. Choose another name, or remove it first.")
 
 
 def _is_leftover(name: str) -> bool:
@@ -178,7 +178,7 @@ def _check_same(output: Path, work: Path, kind: str, identity: Identity) -> None
             f"format {FORMAT}). Finish it with that version. {over}"
         )
     if was_kind != kind:
-        raise OutputError(f"{output}: holds a {was_kind}, not a {kind}. {over}")
+        raise OutputError(f"{output}: contains a {was_kind}, not a {kind}. {over}")
     changed = _differences(settings, json.loads(json.dumps(identity.settings)))
     changed += [
         f"{name}: not the same as when the run was started"

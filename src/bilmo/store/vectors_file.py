@@ -99,7 +99,7 @@ def _entries(path: Path, file: IO[bytes], wanted: Wanted) -> Iterator[Entry]:
         return
     number, width = map(int, header)  # word2vec: how many words, how wide
     if not 0 < width <= WIDEST:
-        raise TextError(f"{path}: its first line announces vectors of {width} numbers; accepted: 1 to {WIDEST}")
+        raise TextError(f"{path}: its first line declares vectors of width {width}; accepted: 1 to {WIDEST}")
     if NARROW_ENTRY.get(width, TEXT_ENTRY).match(cast("io.BufferedReader", file).peek()):
         yield from _text(path, file, width, wanted, number)
     else:
@@ -124,7 +124,7 @@ def _text(path: Path, rows: Iterable[bytes], width: int, wanted: Wanted, number:
                 raise TextError(f"{path}, vector {count}: not all of the {width} values are numbers") from None
             yield name, values
     if number is not None and count != number:
-        raise DamagedFile(f"{path}: its first line announces {number} words, but it has {count}")
+        raise DamagedFile(f"{path}: its first line declares {number} words, but the file has {count}")
 
 
 def _binary(path: Path, file: IO[bytes], width: int, wanted: Wanted, number: int) -> Iterator[Entry]:

@@ -31,7 +31,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     """Open a plain, .gz, .xz or .zst file, or standard input for "-", and read its decompressed bytes."""
     if path == STDIN:
         if sys.stdin is None:
-            raise TextError(f"{path}: standard input is closed; pipe text into it, or name a file")
+            raise TextError(f"{path}: standard input is closed; pipe text into bilmo, or name a file")
         yield sys.stdin.buffer
         return
     try:
@@ -92,7 +92,7 @@ def files(paths: Iterable[Path]) -> list[Path]:
             if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts)
         )
         if not inside:
-            raise TextError(f"{path}: the folder holds no files")
+            raise TextError(f"{path}: the folder contains no files")
         found += inside
     return found
 

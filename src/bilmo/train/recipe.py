@@ -69,7 +69,7 @@ class NetworkRecipe:
     table_width: int | None = None
     """Width of a trained word table; none means the width of the network."""
     tuned: bool = False
-    """Train given word vectors too."""
+    """Train the pretrained word vectors too."""
     cell: Literal["rnn", "gru", "lstm"] = "lstm"
     cells: int = 512
     """Memory cells of an LSTM; if they differ from the width, it has a projection. GRU and RNN have only a width."""
@@ -203,11 +203,11 @@ class TrainRecipe:
         for name in ("batch", "window", "longest", "samples", "evaluate_every", "save_every"):
             _check(self, name, lambda value: value >= 1, "1 or more")
         for name in ("dropout", "vector_dropout", "average", "warm_up", "head_first"):
-            _check(self, name, lambda value: 0 <= value < 1, "from 0 up to 1, 1 not included")
+            _check(self, name, lambda value: 0 <= value < 1, "at least 0 and below 1")
         for name in ("clip", "epochs", "minutes"):
-            _check(self, name, lambda value: value is None or 0 < value < math.inf, "above 0, and a number")
+            _check(self, name, lambda value: value is None or 0 < value < math.inf, "above 0 and finite")
         for name in ("rate", "weight_decay", "patience"):
-            _check(self, name, lambda value: 0 <= value < math.inf, "0 or more, and a number")
+            _check(self, name, lambda value: 0 <= value < math.inf, "0 or more, and finite")
         _check(self, "seed", lambda value: 0 <= value < 2**63, "from 0 up to 2**63 - 1")
 
 
@@ -256,11 +256,11 @@ def read(name: str, changes: dict[str, Any] | None = None) -> Recipe:
     network = recipe.network
     if "cells" in changes and network.cell != "lstm" and network.cells != network.width:
         raise ConfigError(
-            f"cells is {network.cells} and width is {network.width}; only an LSTM can project cells to the width, "
-            f"a {network.cell} has as many cells as its width. Give only the width."
+            f"cells is {network.cells} and width is {network.width}; only an LSTM can project cells to the width; "
+            f"a {network.cell} has as many cells as its width. Set only the width."
         )
     if "table_width" in changes and "table" not in network.parts:
-        raise ConfigError(f"table_width is {network.table_width}, but words is {network.words!r}: there is no table")
+        raise ConfigError(f"table_width is {network.table_width}, but words is {network.words!r}, which has no table")
     if recipe.train.vector_dropout and network.parts != {"chars", "vectors"}:
         raise ConfigError(
             f"vector_dropout is {recipe.train.vector_dropout}, but words is {network.words!r}: only words with both "

@@ -126,7 +126,9 @@ def _check_inputs(texts: list[Path], folder: Path, recipe: Recipe, base: Base | 
         if text != STDIN and not text.exists():
             raise TextError(f"{text}: there is no such file")
         if text.is_dir() and folder.resolve().is_relative_to(text.resolve()):
-            raise OutputError(f"{folder}: is in {text}, whose files are all read as text. Choose another place.")
+            raise OutputError(
+                f"{folder}: is inside {text}, whose files are all read as text. Choose a folder outside it."
+            )
     if base and len(base.bundle.config.directions) < 2:
         raise ConfigError(f"{base.name}: is {base.bundle.config.directions[0]} only; bilmo trains both directions")
 
@@ -176,7 +178,7 @@ def _lines(texts: list[Path]) -> Iterator[str]:
         for number, line in enumerate(all_lines([file]), start=1):
             if "\0" in line:
                 raise TextError(
-                    f"{file}, line {number}: holds zero bytes, so it is not UTF-8 text. Give only text files; "
+                    f"{file}, line {number}: contains zero bytes, so it is not UTF-8 text. Give only text files; "
                     "convert UTF-16 first: iconv -f UTF-16LE -t UTF-8 OLD > NEW"
                 )
             yield line
@@ -188,8 +190,7 @@ def _resume(loop: Loop, path: Path) -> None:
         loop.resume(saved)
     except (RuntimeError, ValueError, KeyError):
         raise DamagedFile(
-            f"{path}: belongs to another network than the one that this run trains. "
-            "Remove it to start over from the first step."
+            f"{path}: does not belong to the network that this run trains. Remove it to start over from the first step."
         ) from None
 
 

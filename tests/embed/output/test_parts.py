@@ -143,7 +143,7 @@ def test_a_part_that_a_killed_process_left_half_written_is_removed(target):
 
 def test_places_that_cannot_be_written_are_named(tmp_path):
     (tmp_path / "file").write_text("x")
-    hopeless = {"nowhere/v.h5": "does not exist. Make it first", "file/v.h5": "file is not a folder"}
+    hopeless = {"nowhere/v.h5": "does not exist. Create it first", "file/v.h5": "file is not a folder"}
     if Path("/proc/self").is_dir():
         hopeless |= {"/proc/self/v.h5": "/proc/self cannot hold new files", "/proc/x/v.h5": "/proc/x does not exist"}
     for place, says in hopeless.items():

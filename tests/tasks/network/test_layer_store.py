@@ -121,7 +121,7 @@ def test_a_full_disk_is_an_error_and_leaves_no_files(tiny, tmp_path):
     was = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, was[1]))  # larger files are refused, as on a full disk
     try:
-        with pytest.raises(OutputError, match=r"layers cannot be stored there \(File too large\).*BILMO_CACHE"):
+        with pytest.raises(OutputError, match=r"layers cannot be stored here \(File too large\).*BILMO_CACHE"):
             fill(LayerStore(tiny, tmp_path), [[f"w{k}"] * 50 for k in range(20)])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, was)

@@ -198,7 +198,9 @@ class Estimator(Generic[Example, Answer]):
         notes = [*notes, *_label_notes(counts, prepared.count(true))]
         empty = sum(not tokens_of(item) for item in (*items, *dev_items))
         if empty:
-            notes.append(f"{empty:,} texts have no tokens; their predictions can only follow the labels' frequency")
+            notes.append(
+                f"{empty:,} texts have no tokens; their predictions depend only on the frequency of the labels"
+            )
         self._build_fresh(settings, prepared, items)
         yield Started(
             examples=len(items),
@@ -253,7 +255,9 @@ class Estimator(Generic[Example, Answer]):
 
     def _build(self, settings: Settings, prepared: AnyPrepared, words: TaskWords | None, elmo: Embedder | None) -> None:
         if elmo is not None and elmo.start == "carry":
-            raise ConfigError("a task starts every sentence afresh; load the model with start='settled' or 'zero'")
+            raise ConfigError(
+                "a task cannot carry a state from sentence to sentence; load the model with start='settled' or 'zero'"
+            )
         tuned = Tuned(elmo.bundle) if elmo is not None and settings.tune else None
         store = LayerStore(elmo, Path(self.cache) if self.cache else None) if elmo is not None and not tuned else None
         indexer = None
@@ -325,7 +329,9 @@ def split_off(labelled: list[tuple[Item, Answer]], share: float) -> tuple[list[A
     held_out = [one for one, key in zip(labelled, hashes, strict=True) if key <= border]
     training = [one for one, key in zip(labelled, hashes, strict=True) if key > border]
     if not training:
-        raise TextError(f"{len(labelled)} examples are too few different ones to split off a dev set; give a dev set")
+        raise TextError(
+            f"there are too few different texts among {len(labelled)} examples to split off a dev set; give a dev set"
+        )
     return training, held_out
 
 
