@@ -472,7 +472,7 @@ def test_a_folder_without_write_permission_is_reported(run, model, text, out):
         (("{out}", "-o", "{out}/v.h5"), "out: the folder contains no files"),
         (
             ("{text}", "-o", "{out}/v.h5", "--mix", "best"),
-            "--mix is 'best'; accepted: all, mean, top, concat, or numbers",
+            "--mix is 'best'; accepted: all, mean, top, concat, or layer numbers",
         ),
         (("{text}", "-o", "{out}/v.h5", "--mix", ""), "--mix is ''"),
         (("{text}", "-o", "{out}/v.h5", "--mix", "0,9"), "layers are numbered 0 (the word) to 2"),

@@ -160,7 +160,7 @@ def test_finetune_reports_the_perplexity_before_and_after(trained, tmp_path):
         ),
         (
             ("train", "text.txt", "-o", "new", "--recipe", "recipe.toml", "--width", "1000000", "--cells", "1000000"),
-            "GB of memory, and this machine has",
+            "GB of memory, but this machine has",
         ),
         (("train", "text.txt", "-o", "new", "--table-width", "20"), "which has no table"),
         (("train", "text.txt", "-o", "new", "--words", "chars+chars"), "words is 'chars+chars'"),

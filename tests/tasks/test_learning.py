@@ -320,7 +320,7 @@ def test_mistakes_have_clear_errors(tiny):
             lambda: Classifier(bilmo.Embedder(tiny.bundle, start="carry")).fit(some, labels),
         ),
         (TextError, "nothing to learn", lambda: Classifier(tiny).fit(some, ["a"] * 10)),
-        (TextError, "10 texts, but 1 answers", lambda: Classifier(tiny).fit(some, ["a"])),
+        (TextError, "10 texts, but labels for 1", lambda: Classifier(tiny).fit(some, ["a"])),
         (TextError, "no examples", lambda: Classifier(tiny).fit([], [])),
         (TextError, "found one string", lambda: Classifier(tiny).fit("text", labels)),
         (TextError, "a label is 'a' (str); labels must be all", lambda: Classifier(tiny).fit(some, [1, "a"] * 5)),

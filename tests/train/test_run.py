@@ -214,7 +214,7 @@ def test_ctrl_c_before_anything_was_saved_says_so(tmp_path):
         (
             "recipe.toml",
             b"[text]\nheld_out = 0.1\n[network]\nfilters = [[100000000, 100000000]]\nmax_characters = 100000000\n",
-            "GB of memory, and this machine has",
+            "GB of memory, but this machine has",
         ),
         ("recipe.toml", b"[train\n", "is not TOML"),
         ("recipe.toml", b"[network]\nwords = 'letters'\n", "accepted: chars, table"),

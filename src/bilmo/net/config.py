@@ -24,7 +24,7 @@ MOST, DEEPEST = 10**8, 100
 
 @dataclass(frozen=True, kw_only=True)
 class CharsConfig:
-    """Character CNN: one vector per character, filters of several widths, max over places, highways."""
+    """Character CNN: one vector per character, filters of several widths, max over positions, highways."""
 
     __pydantic_config__ = STRICT
 
@@ -45,11 +45,11 @@ class CharsConfig:
     )
     """(characters seen at once, number of filters) for each convolution."""
     activation: Literal["relu", "tanh"] = "relu"
-    """Applied after the max over places."""
+    """Applied after the max over positions."""
     highways: int = 2
-    """Highway layers over the joined filters."""
+    """Highway layers over the concatenated filters."""
     max_characters: int | None = 50
-    """Length to which a word is cut, its begin and end marks included; None does not cut."""
+    """Maximum length of a word, its begin and end marks included; longer words are cut. None for no maximum."""
 
     def __post_init__(self) -> None:
         _within(1, MOST, rows=self.rows, width=self.width)
@@ -73,13 +73,13 @@ class CharsConfig:
 
     @property
     def outputs(self) -> int:
-        """Width of the joined filters."""
+        """Width of the concatenated filters."""
         return sum(number for _, number in self.filters)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableConfig:
-    """One vector for each word of a vocabulary, trained or given."""
+    """One vector for each word of a vocabulary, trained or pretrained."""
 
     __pydantic_config__ = STRICT
 
@@ -88,11 +88,11 @@ class TableConfig:
     width: int
     """Width of a word's vector."""
     given: bool = False
-    """The vectors come from a file; rows 0 to 2, the marks `<S>`, `</S>` and `<UNK>`, are learned nevertheless."""
+    """The vectors come from a file; rows 0 to 2, the marks `<S>`, `</S>` and `<UNK>`, are still learned."""
     tuned: bool = True
-    """Given vectors are trained further; False leaves them unchanged."""
+    """Pretrained vectors are trained further; False leaves them unchanged."""
     lower: bool = False
-    """Words are looked up in lower case, because the given vectors have no other."""
+    """Words are looked up in lower case, because the pretrained vectors have only lower-case words."""
 
     def __post_init__(self) -> None:
         _within(1, MOST, rows=self.rows, width=self.width)
@@ -102,7 +102,7 @@ class TableConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class WordsConfig:
-    """How a word becomes a vector before any context: by its characters, by a table, or by both joined."""
+    """How a word becomes a vector before any context: by its characters, by a table, or by both."""
 
     __pydantic_config__ = STRICT
 

@@ -27,7 +27,7 @@ class Mix(nn.Module):
     """One vector per token.
 
     `how` is "weighted" (trained weights, softmax over layers, times a trained scale), "top" (the last layer,
-    times a trained scale), "mean" (of all layers), "concat" (layers 1 to L side by side), the number of one
+    times a trained scale), "mean" (of all layers), "concat" (layers 1 to L, concatenated), the number of one
     layer, or several numbers for their mean.
 
     >>> mix = Mix(layers=2, width=512)              # as in the paper; a new one is the plain mean
@@ -52,9 +52,9 @@ class Mix(nn.Module):
         """Make a mix for a network of `layers` layers, each `width` wide in each of its `directions`.
 
         own: separate weights for each direction ("weighted" only).
-        norm: every layer is first normalised to mean 0 and variance 1 over all tokens of the batch ("weighted" only).
-            A vector then depends on the other sentences of its batch. The old systems differ in whether boundaries
-            count among the tokens: not in "bilm-tf", but in "allennlp".
+        norm: every layer is first normalized to mean 0 and variance 1 over all tokens of the batch ("weighted" only).
+            A vector then depends on the other sentences of its batch. In "allennlp", boundaries
+            count as tokens; in "bilm-tf", they do not.
         dropout: on the result, while training.
         word: put the vector of the word without context in front.
         """

@@ -133,7 +133,7 @@ def _advice(line: bytes) -> str:
     if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "It starts like UTF-16; convert it first: iconv -f UTF-16 -t UTF-8 OLD > NEW"
     if b"\0" in line:
-        return "It holds zero bytes, so it is not text; name only text files."
+        return "It contains zero bytes, so it is not text; name only text files."
     return (
         "bilmo reads UTF-8; convert the file first with: iconv -f ENCODING -t UTF-8 OLD > NEW. "
         "ENCODING is often LATIN1 in the West, GB18030 for Chinese."

@@ -140,11 +140,11 @@ class Estimator(Generic[Example, Answer]):
         return self
 
     def predict(self, texts: Sequence[Example]) -> list[Answer]:
-        """One answer per text, in order."""
+        """One prediction per text, in order."""
         return self.run(texts, self.fitted_network().head.predict)
 
     def confidence(self, texts: Sequence[Example]) -> list[list[float]]:
-        """For each text the probability of each label; for a tagger that of each predicted tag."""
+        """For each text, the probability of each label; for a tagger, the probability of each predicted tag."""
         return self.run(texts, self.fitted_network().head.confidence)
 
     def score(self, texts: Sequence[Example], answers: Sequence[Answer]) -> float:
@@ -338,12 +338,12 @@ def split_off(labelled: list[tuple[Item, Answer]], share: float) -> tuple[list[A
 def _listed(data: Dataset[Example, Answer]) -> Dataset[Example, Answer]:
     """Lists of examples and answers, of the same length and not empty."""
     if isinstance(data.examples, str) or isinstance(data.answers, str):
-        raise TextError("texts and their answers must be lists; found one string")
+        raise TextError("texts and their labels must be lists; found one string")
     examples, answers = list(data.examples), list(data.answers)
     if len(examples) != len(answers):
-        raise TextError(f"{len(examples)} texts, but {len(answers)} answers; each text needs one")
+        raise TextError(f"there are {len(examples)} texts, but labels for {len(answers)}; each text needs its own")
     if not examples:
-        raise TextError("there are no examples; give at least one text and its answer")
+        raise TextError("there are no examples; give at least one text and its label")
     return Dataset(examples, answers, data.form)
 
 
