@@ -115,6 +115,27 @@ def test_functions_that_a_page_shows_exist():
             node = inside[-1]
 
 
+def test_functions_of_the_walks_exist():
+    """Each row of a walk names files and the functions to read in them."""
+    rows = re.findall(
+        r"^\| [^|]+ \| (`[^|]+`) \| (`[^|]+`) \|$", (ROOT / "docs" / "architecture.md").read_text("utf-8"), re.M
+    )
+    assert len(rows) > 25
+    for files, functions in rows:
+        sources = [
+            (ROOT / "src" / "bilmo" / name).read_text(encoding="utf-8") for name in re.findall(r"`([^`]+)`", files)
+        ]
+        trees = [ast.parse(source) for source in sources]
+        for function in re.findall(r"`([^`]+)`", functions):
+            assert any(_holds(tree, function.split(".")) for tree in trees), f"{function} is not in {files}"
+
+
+def _holds(node: ast.AST, names: list[str]) -> bool:
+    """Whether a tree defines a function or a method of a class."""
+    inside = [child for child in ast.iter_child_nodes(node) if getattr(child, "name", None) == names[0]]
+    return bool(inside) and (len(names) == 1 or _holds(inside[-1], names[1:]))
+
+
 def test_the_navigation_lists_every_page():
     listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
     assert listed == {page.relative_to(ROOT / "docs").as_posix() for page in PAGES if page.parent != ROOT}

@@ -182,7 +182,7 @@ class TrainRecipe:
     vector, as words that have no vector always are."""
     weight_decay: float = 0.0
     average: float = 0.0
-    """Decay of a running average of the weights, the share of its old value that it keeps per step; 0 for no average."""
+    """Decay of a running average of the weights: the share of its old value kept at each step; 0 for no average."""
     epochs: float = 10
     minutes: float | None = None
     """Minutes to train, instead of epochs."""
