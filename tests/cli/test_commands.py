@@ -565,7 +565,7 @@ def test_help_never_waits_for_torch():
 
 def test_text_in_a_pipe_becomes_vectors_in_a_file(start, ready, tmp_path):
     process = start("embed", ready, "-", "-o", tmp_path / "v.h5")
-    output, error = process.communicate(TEXT, timeout=120)
+    output, error = process.communicate(TEXT)
     assert (process.returncode, error) == (0, "")
     assert output == f"{tmp_path / 'v.h5'}: 5 sentences, 12 tokens, split: spaces\n"
     assert_same(vectors(tmp_path / "v.h5")[0], bilmo.load(ready).layers(SENTENCES))
@@ -573,7 +573,7 @@ def test_text_in_a_pipe_becomes_vectors_in_a_file(start, ready, tmp_path):
 
 def test_a_mistake_is_one_message_and_exit_code_1(start, tmp_path):
     process = start("info", tmp_path / "nowhere")
-    output, error = process.communicate(timeout=120)
+    output, error = process.communicate()
     assert (process.returncode, output) == (1, "")
     assert error == f"bilmo: {tmp_path / 'nowhere'}: there is no such file or folder\n"
 
@@ -591,30 +591,28 @@ def test_an_interrupted_run_leaves_no_incomplete_file(start, ready, out, tmp_pat
     for number, (process, _) in runs.items():
         process.send_signal(number)
     interrupted, killed = (process for process, _ in runs.values())
-    _, error = interrupted.communicate(timeout=60)
+    _, error = interrupted.communicate()
     assert interrupted.returncode == 130
     assert error == (
         "note: standard input cannot be read twice, so this run cannot be resumed\n"
         "bilmo: interrupted; no incomplete files are left\n"
     )
     assert list(out.iterdir()) == []
-    killed.communicate(timeout=60)
+    killed.communicate()
     assert killed.returncode == -signal.SIGKILL
     assert not (other / "v.h5").exists()
     assert all(path.name.startswith(".") for path in other.iterdir())
 
 
 def wait_for(event: Callable[[], object], process: subprocess.Popen) -> None:
-    end = time.monotonic() + 120
     while not event():
         assert process.poll() is None, process.stderr.read()
-        assert time.monotonic() < end
         time.sleep(0.02)
 
 
 def test_of_two_converts_to_one_target_exactly_one_wins(start, model, out):
     runs = [start("convert", model, out / "new") for _ in range(2)]
-    errors = [process.communicate(timeout=120)[1] for process in runs]
+    errors = [process.communicate()[1] for process in runs]
     codes = [process.returncode for process in runs]
     assert sorted(codes) == [0, 1]
     assert str(out / "new") in errors[codes.index(1)]

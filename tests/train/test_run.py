@@ -15,7 +15,7 @@ import bilmo
 from bilmo.train import recipe as recipes
 from bilmo.train.corpus import Corpus
 from bilmo.train.run import train
-from program import program, started
+from program import SignalAfter, program, started, wait_until_stopped
 from small_runs import log, same_bits, threads, weights, write_text
 
 COMMAND = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml")
@@ -44,6 +44,10 @@ def again(undisturbed, tmp_path):
     return tmp_path, THREADS[recipes.read(str(tmp_path / "recipe.toml")).train.context]
 
 
+def after(function: str, calls: int, number: signal.Signals) -> SignalAfter:
+    return SignalAfter("bilmo.train.run", function, calls, number)
+
+
 def test_the_model_of_a_run_loads_embeds_and_scores(undisturbed):
     elmo = bilmo.load(undisturbed / "model")
     assert elmo.layers([["the", "cat", "."]])[0].shape == (3, 3, 16)
@@ -63,16 +67,9 @@ def test_a_run_learns_something(undisturbed):
 def test_a_killed_run_is_resumed_to_the_same_bits_and_repeats_no_more_than_it_may(undisturbed, again):
     folder, cores = again
     chosen = random.Random(0)
-    path = folder / "model" / "train.jsonl"
     for _ in range(2):
-        process = started(folder, *COMMAND, threads=cores)
-        before = len(path.read_bytes().splitlines()) if path.exists() else 0
-        until = before + chosen.randint(4, 9)  # steps; a checkpoint comes after 5
-        while process.poll() is None:
-            if path.exists() and len(path.read_bytes().splitlines()) >= until:
-                process.send_signal(signal.SIGKILL)
-                process.wait()
-            time.sleep(0.002)
+        lines = chosen.randint(4, 9)  # of the log, one per step; a checkpoint comes after 5
+        process = started(folder, *COMMAND, threads=cores, after=after("_log", lines, signal.SIGKILL))
         said = process.communicate()
         assert process.returncode == -signal.SIGKILL, said
     with threads(cores):
@@ -166,7 +163,7 @@ def test_the_same_text_may_have_another_path(undisturbed):
 def test_a_run_killed_at_any_moment_is_resumed_to_the_same_bits(undisturbed, again):
     folder, cores = again
     chosen = random.Random(3)
-    for _ in range(5):
+    for _ in range(5):  # a run that ends before it is killed is accepted
         process = started(folder, *COMMAND, threads=cores)
         time.sleep(chosen.uniform(0.5, 5))  # while it loads, reads, trains, evaluates, or saves
         process.kill()
@@ -178,24 +175,16 @@ def test_a_run_killed_at_any_moment_is_resumed_to_the_same_bits(undisturbed, aga
 
 
 def test_ctrl_c_says_how_to_resume(tmp_path):
-    write_text(tmp_path, lines=4000)
-    process = started(tmp_path, *COMMAND)
-    while not (tmp_path / "model" / "training" / "checkpoint.safetensors").exists():
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    write_text(tmp_path)
+    process = started(tmp_path, *COMMAND, after=after("_save", 1, signal.SIGINT))
     _, said = process.communicate()
     assert process.returncode == 130
     assert "model: the same command resumes from the last checkpoint" in said and "Traceback" not in said
 
 
 def test_ctrl_c_before_anything_was_saved_says_so(tmp_path):
-    write_text(tmp_path, lines=4000)
-    process = started(tmp_path, *COMMAND, "--save-every", "100000")
-    while not (tmp_path / "model" / "train.jsonl").exists():
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    write_text(tmp_path)
+    process = started(tmp_path, *COMMAND, after=after("_log", 1, signal.SIGINT))
     _, said = process.communicate()
     assert process.returncode == 130
     assert "model: the same command starts training again, without reading the text again" in said
@@ -391,12 +380,10 @@ def test_a_text_too_short_for_a_stream_of_many_rows_gets_fewer(tmp_path):
 
 
 def test_a_second_run_on_the_same_folder_is_refused(tmp_path):
-    write_text(tmp_path, lines=4000)
-    first = started(tmp_path, *COMMAND)
+    write_text(tmp_path)
+    first = started(tmp_path, *COMMAND, after=after("_log", 1, signal.SIGSTOP))
     try:
-        while not (tmp_path / "model" / "train.jsonl").exists():
-            assert first.poll() is None, first.communicate()
-            time.sleep(0.05)
+        wait_until_stopped(first)
         second = program(tmp_path, *COMMAND)
         assert second.code == 1 and "another process is working on it" in second.err
         assert first.poll() is None
