@@ -595,7 +595,7 @@ def test_an_interrupted_run_leaves_no_incomplete_file(start, ready, out, tmp_pat
     assert interrupted.returncode == 130
     assert error == (
         "note: standard input cannot be read twice, so this run cannot be resumed\n"
-        "bilmo: interrupted; no incomplete files are left\n"
+        "bilmo: interrupted\n"
     )
     assert list(out.iterdir()) == []
     killed.communicate(timeout=60)
