@@ -154,6 +154,33 @@ def test_written_files_have_the_permissions_of_the_umask(tmp_path, mask):
     assert mode(tmp_path / "folder" / "a") == mode(tmp_path / "file") == 0o666 & ~mask
 
 
+def test_the_umask_of_the_process_is_never_set(tmp_path, monkeypatch):
+    """It belongs to all threads: one that makes a file at the same time would make it with the wrong permissions."""
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask was set"))
+    with new_folder(tmp_path / "folder") as partial:
+        (partial / "a").write_text("1")
+    with new_file(tmp_path / "file") as partial:
+        partial.write_text("1")
+
+
+def test_a_file_that_a_writer_replaced_by_a_private_one_has_normal_permissions(tmp_path):
+    (tmp_path / "usual").touch()
+    with new_file(tmp_path / "file") as partial:
+        partial.unlink()
+        partial.touch(0o600)
+    assert mode(tmp_path / "file") == mode(tmp_path / "usual")
+
+
+def test_a_folder_is_on_the_disk_before_it_is_renamed(tmp_path, monkeypatch):
+    done: list[tuple[str, str]] = []
+    sync, rename = atomic.sync, Path.rename
+    monkeypatch.setattr(atomic, "sync", lambda path: (done.append(("sync", path.name)), sync(path)))
+    monkeypatch.setattr(Path, "rename", lambda path, new: (done.append(("rename", path.name)), rename(path, new)))
+    with new_folder(tmp_path / "new") as partial:
+        (partial / "a").write_text("1")
+    assert done == [("sync", "a"), ("sync", partial.name), ("rename", partial.name), ("sync", tmp_path.name)]
+
+
 def test_relative_names(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with new_folder(Path("a")) as partial:

@@ -218,3 +218,18 @@ def test_truncated_and_flipped_files_are_read_or_refused(path, form):
             read(path)
         except BilmoError as error:
             assert str(path) in str(error)
+
+
+def test_the_words_are_checked_for_upper_case_only_once():
+    """A network asks for every word of its vocabulary."""
+
+    class Counted(list[str]):
+        passes = 0
+
+        def __iter__(self):
+            self.passes += 1
+            return super().__iter__()
+
+    found = Vectors(Counted(["a", "b"]), VALUES[:2])
+    assert all(found.lower for _ in range(3))
+    assert found.words.passes == 1

@@ -98,5 +98,5 @@ def main() -> None:
         sys.exit(1)
     except SystemExit as stop:  # how typer ends every run; also with code 1 if the reader of our output has gone away
         if stop.code == INTERRUPTED:
-            print("bilmo: interrupted; no incomplete files are left", file=sys.stderr)
+            print("bilmo: interrupted", file=sys.stderr)
         raise

@@ -9,6 +9,7 @@ import io
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, cast
@@ -32,7 +33,7 @@ class Vectors:
     values: NDArray[np.float32]
     """(words, width)"""
 
-    @property
+    @cached_property
     def lower(self) -> bool:
         """Whether the file has only lower-case words, so that words must be looked up in lower case."""
         return all(word == word.lower() for word in self.words)
