@@ -10,9 +10,9 @@ from typing import Any
 
 from bilmo.embed.embedder import Embedder
 from bilmo.tasks import all as tasks
-from bilmo.tasks.core import folder as folders
+from bilmo.tasks.core import task_folder as folders
 from bilmo.tasks.core.estimator import Estimator
-from bilmo.tasks.core.folder import save as save
+from bilmo.tasks.core.task_folder import save as save
 
 
 def load(folder: str | PathLike[str], *, elmo: Embedder | str | PathLike[str] | None = None) -> Estimator[Any, Any]:

@@ -16,8 +16,8 @@ from bilmo.store import model_folder as folders
 from bilmo.store.vectors_file import Vectors
 from bilmo.tasks import folder
 from bilmo.tasks.classify.classifier import Classifier
-from bilmo.tasks.core.folder import publish
 from bilmo.tasks.core.picture import layer_weights_svg
+from bilmo.tasks.core.task_folder import publish
 from bilmo.tasks.network.input import LearnedMix
 from bilmo.tasks.tag.tagger import Tagger
 

@@ -11,8 +11,8 @@ from bilmo.errors import OutputError
 from bilmo.store import atomic
 from bilmo.tasks import folder
 from bilmo.tasks.classify.classifier import Classifier
-from bilmo.tasks.core import folder as folders
 from bilmo.tasks.core import run
+from bilmo.tasks.core import task_folder as folders
 from bilmo.tasks.core.spec import Dataset
 
 from task_data import texts

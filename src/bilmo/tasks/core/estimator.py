@@ -297,7 +297,7 @@ class Estimator(Generic[Example, Answer]):
     def _run_items(
         self, items: Sequence[Item], function: Callable[[TaskInput, Sequence[Any]], list[Result]]
     ) -> list[Result]:
-        """How items are grouped into batches never changes a result."""
+        """Apply a function of the head to all items, in batches of similar length."""
         self.network_.eval()
         found: dict[int, Result] = {}
         for numbers in by_length([tokens_of(item) for item in items], AT_ONCE):
@@ -308,6 +308,7 @@ class Estimator(Generic[Example, Answer]):
 
 def model_split(elmo: Embedder | None) -> str:
     """How the training text of a biLM was split, by its card; empty where the card does not name any rules."""
+    # The card is the only file of a model folder that says it: a field in config.json would be a new model format.
     found = fact_in(elmo.bundle.card, "split") if elmo is not None else ""
     return found if found in MODEL_SPLITS else ""
 

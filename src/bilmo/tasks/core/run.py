@@ -16,7 +16,7 @@ from typing import Any
 
 from bilmo.store.checkpoint import CHECKPOINT
 from bilmo.store.run import Identity, open_run
-from bilmo.tasks.core import folder as folders
+from bilmo.tasks.core import task_folder as folders
 from bilmo.tasks.core.estimator import Estimator
 from bilmo.tasks.core.events import Epoch, Event, Finished
 from bilmo.tasks.core.settings import check_settings

@@ -50,7 +50,7 @@ class Dataset(NamedTuple, Generic[Example, Answer]):
 
 
 @dataclass(frozen=True)
-class Inputs(Generic[Example]):
+class PredictionInput(Generic[Example]):
     """Examples to predict from."""
 
     form: str
@@ -89,7 +89,7 @@ class Prepared(ABC, Generic[Example, ItemT, Answer, SettingsT]):
         """The task's measure."""
 
     @abstractmethod
-    def read(self, path: Path, form: str, settings: SettingsT) -> Inputs[Example]:
+    def read(self, path: Path, form: str, settings: SettingsT) -> PredictionInput[Example]:
         """Read examples to predict from; answers in the file are ignored. `form` is a name, or "auto"."""
 
     @abstractmethod
