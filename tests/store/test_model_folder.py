@@ -26,6 +26,7 @@ from bilmo.net.state import State
 from bilmo.store import atomic
 from bilmo.store import model_folder as own
 from bilmo.store.bundle import Bundle
+from bilmo.store.validate import sha256_of
 
 import old_models
 from old_models import SENTENCES, cuts, flips, little_memory, write_checkpoint, write_hdf5, write_manylangs
@@ -74,7 +75,7 @@ def same(a: Bundle, b: Bundle) -> None:
 def reseal(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
     """Other tensors in a folder, whose hash is made to fit."""
     save_file(tensors, folder / "model.safetensors")
-    change(folder, sha256=own.sha256_of(folder / "model.safetensors"))
+    change(folder, sha256=sha256_of(folder / "model.safetensors"))
 
 
 def test_a_folder_of_format_1_is_read_as_the_same_model(saved):

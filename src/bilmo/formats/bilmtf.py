@@ -18,7 +18,7 @@ from bilmo.ids.vocab import Vocab
 from bilmo.net.config import BOTH
 from bilmo.store.atomic import new_folder
 from bilmo.store.bundle import Bundle, Shape
-from bilmo.store.model_folder import naming, read_json, same_length
+from bilmo.store.validate import read_json, same_length, with_path_in_error
 from bilmo.text.files import lines
 
 RECURRENT = {"RNN_0", "RNN_1", "RNN", "rnn"}
@@ -138,7 +138,7 @@ def _read(options_path: Path, raw: Source, where: Path, layout: str, notes: list
     if source.padded:
         notes.append("char_embed has 262 rows: the first, for padding, is not used")
     options = read_json(options_path, Options)
-    config, decided = naming(options_path, lambda: network_of(options, source.shapes, options_path))
+    config, decided = with_path_in_error(options_path, lambda: network_of(options, source.shapes, options_path))
     notes += decided
     folder = options_path.parent
     vocab = _vocab(folder, config.words.table.rows if config.words.table else None, notes)
@@ -159,7 +159,7 @@ def vocab_file(folder: Path) -> Path | None:
 def read_vocab(path: Path) -> Vocab:
     """Read an old vocabulary: one word per line, stripped; blank and repeated lines keep their ids."""
     words = (line.strip() for line in lines(path))
-    return naming(path, lambda: Vocab(word for word in words if not word.startswith("!!!MAXTERMID")))
+    return with_path_in_error(path, lambda: Vocab(word for word in words if not word.startswith("!!!MAXTERMID")))
 
 
 def _vocab(folder: Path, table_rows: int | None, notes: list[str]) -> Vocab | None:

@@ -17,7 +17,7 @@ from bilmo.errors import ConfigError
 from bilmo.ids.chars import ByteChars
 from bilmo.ids.vocab import MARKS
 from bilmo.net.config import DEEPEST, STRICT, BiLMConfig, CellConfig, CharsConfig, TableConfig, WordsConfig
-from bilmo.store.model_folder import checked
+from bilmo.store.validate import checked
 
 VECTORS = "vectors:"
 WORDS = {"+".join(kinds): frozenset(kinds) for kinds in (

@@ -27,8 +27,8 @@ from bilmo.store import model_folder
 from bilmo.store.bundle import Bundle
 from bilmo.store.card import card_of
 from bilmo.store.checkpoint import CHECKPOINT
-from bilmo.store.model_folder import sha256_of
 from bilmo.store.run import Identity, open_run
+from bilmo.store.validate import sha256_of
 from bilmo.text.files import STDIN, all_lines, files
 from bilmo.text.split import choose_split
 from bilmo.train import checkpoint

@@ -64,7 +64,7 @@ class Settings(InputSettings):
 
 def check_settings(given: Mapping[str, Any], kind: type[SettingsT]) -> SettingsT:
     """Settings by name, checked; those not given have their defaults."""
-    from bilmo.store.model_folder import checked  # imports torch, which help screens do not wait for
+    from bilmo.store.validate import checked  # pydantic is slow to import; help screens do not wait
 
     accepted = [field.name for field in fields(kind)]
     unknown = sorted(given.keys() - set(accepted))

@@ -32,7 +32,7 @@ from bilmo.ids.vocab import Vocab
 from bilmo.net.config import STRICT, BiLMConfig
 from bilmo.store import model_folder as folders
 from bilmo.store.atomic import new_files, new_folder, read_published
-from bilmo.store.model_folder import checked, naming, read_json, same_length, sha256_of
+from bilmo.store.validate import checked, read_json, same_length, sha256_of, with_path_in_error
 from bilmo.tasks.core.estimator import Estimator
 from bilmo.tasks.core.loop import learned_state
 from bilmo.tasks.core.picture import layer_weights_svg
@@ -238,7 +238,7 @@ def _words(folder: Path, config: TaskFile) -> TaskWords | None:
     facts = config.words
     if facts is None:
         return None
-    vocab = naming(folder / WORDS, lambda: Vocab(lines(folder / WORDS)))
+    vocab = with_path_in_error(folder / WORDS, lambda: Vocab(lines(folder / WORDS)))
     same_length(folder / WORDS, len(vocab), facts.rows)
     values = None
     if facts.given:
