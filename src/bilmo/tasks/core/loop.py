@@ -56,9 +56,10 @@ class TrainingLoop:
         self.network, self.settings, self.items = network, settings, items
         self._lengths = [tokens_of(item) for item in items]
         self._evaluate = evaluate
-        tuned = [p for name, p in network.named_parameters() if p.requires_grad and ".tuned." in name]
-        own = [p for name, p in network.named_parameters() if p.requires_grad and ".tuned." not in name]
-        groups = [{"params": own, "lr": settings.rate}, {"params": tuned, "lr": settings.tune_rate}]
+        groups: list[dict[str, Any]] = [
+            {"params": network.own_parameters(), "lr": settings.rate},
+            {"params": network.bilm_parameters(), "lr": settings.tune_rate},
+        ]
         self._optimizer = torch.optim.Adam([group for group in groups if group["params"]], fused=True)
         self.progress = Progress()
         self._best: dict[str, Tensor] = {}
@@ -80,7 +81,7 @@ class TrainingLoop:
             best = progress.best is None or value > progress.best
             if best:
                 progress.best, progress.best_epoch = value, progress.epoch
-                self._best = {name: value.clone() for name, value in learned_state(self.network).items()}
+                self._best = {name: value.clone() for name, value in self.network.learned_state().items()}
             yield Epoch(progress.epoch, sum(losses) / len(losses), value, best, time.monotonic() - started)
         self.restore_best()
         yield Finished(self._ended(), progress.best_epoch, progress.best or 0.0)
@@ -117,7 +118,7 @@ class TrainingLoop:
 
     def save(self, path: Path) -> None:
         """Write a checkpoint, between two epochs."""
-        tensors = {f"now/{name}": value for name, value in learned_state(self.network).items()}
+        tensors = {f"now/{name}": value for name, value in self.network.learned_state().items()}
         tensors |= {f"best/{name}": value for name, value in self._best.items()}
         tensors |= {f"optimizer/{name}": value for name, value in checkpoint.optimizer_tensors(self._optimizer).items()}
         checkpoint.write(path, tensors, self.progress)
@@ -131,12 +132,6 @@ class TrainingLoop:
             raise DamagedFile(f"{path}: is not a checkpoint of this run ({error})") from None
         self._best = checkpoint.with_prefix("best/", tensors)
         checkpoint.load_optimizer(self._optimizer, checkpoint.with_prefix("optimizer/", tensors))
-
-
-def learned_state(network: nn.Module) -> dict[str, Tensor]:
-    """The tensors of a network that training changes; given word vectors and a frozen biLM are not among them."""
-    frozen = {name for name, parameter in network.named_parameters() if not parameter.requires_grad}
-    return {name: value.detach() for name, value in network.state_dict().items() if name not in frozen}
 
 
 def batches(lengths: Sequence[int], size: int, seed: str) -> list[list[int]]:

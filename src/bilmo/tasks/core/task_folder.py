@@ -22,19 +22,19 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from bilmo.embed.embedder import Embedder
 from bilmo.embed.load import load as load_model
-from bilmo.errors import ConfigError, DamagedFile, NotAModel, OutputError, WeightsError
+from bilmo.errors import ConfigError, DamagedFile, NotAModel, WeightsError
 from bilmo.ids.vocab import Vocab
 from bilmo.net.config import STRICT, BiLMConfig
 from bilmo.store import model_folder as folders
 from bilmo.store.atomic import new_files, new_folder, read_published
+from bilmo.store.tensors_file import write_tensors
 from bilmo.store.validate import checked, read_json, same_length, sha256_of, with_path_in_error
 from bilmo.tasks.core.estimator import Estimator
-from bilmo.tasks.core.loop import learned_state
 from bilmo.tasks.core.picture import layer_weights_svg
 from bilmo.tasks.core.spec import AnyTask
 from bilmo.tasks.network.input import LearnedMix
@@ -121,7 +121,7 @@ def _fill(task: Estimator[Any, Any], partial: Path, model: str, written: dict[st
         # A path becomes absolute, so that it is found from any folder; a name that is not a path stays a name.
         model = str(Path(model).resolve()) if model and Path(model).exists() else model
         bilm = BilmFacts(name=model, sha256=batcher.store.model, start=elmo.start, config=elmo.config)
-    hashes = {WEIGHTS: _write(_own_weights(task), partial / WEIGHTS)}
+    hashes = {WEIGHTS: write_tensors(partial / WEIGHTS, task.network_.own_state())}
     facts = None
     if words is not None:
         given = words.values is not None
@@ -131,7 +131,7 @@ def _fill(task: Estimator[Any, Any], partial: Path, model: str, written: dict[st
         else:
             _text(partial / WORDS, "".join(f"{word}\n" for word in words.vocab.words))
             if words.values is not None:
-                hashes[VECTORS] = _write({"vectors": torch.from_numpy(words.values)}, partial / VECTORS)
+                hashes[VECTORS] = write_tensors(partial / VECTORS, {"vectors": torch.from_numpy(words.values)})
     config = TaskFile(
         bilmo_task=task.task.name,
         format=FORMAT,
@@ -147,11 +147,6 @@ def _fill(task: Estimator[Any, Any], partial: Path, model: str, written: dict[st
         _text(partial / PICTURE, layer_weights_svg(mixes))
     _text(partial / CARD, _card(config, sorted(task.prepared_.known()), mixes))
     return hashes
-
-
-def _own_weights(task: Estimator[Any, Any]) -> dict[str, Tensor]:
-    """The trained weights without those of the biLM, which has a folder of its own."""
-    return {name: value for name, value in learned_state(task.network_).items() if ".tuned." not in name}
 
 
 def load(
@@ -183,7 +178,7 @@ def _load(
     model = _bilm(path, config.bilm, elmo) if config.bilm else None
     found = task.estimator().restore(settings, prepared, _words(path, config), model)
     weights = _read(path / WEIGHTS, config)
-    wrong = weights.keys() ^ _own_weights(found).keys()
+    wrong = weights.keys() ^ found.network_.own_state().keys()
     if wrong:
         raise WeightsError(f"{path / WEIGHTS}: does not fit {CONFIG}; missing or unused: {', '.join(sorted(wrong))}")
     try:
@@ -247,14 +242,6 @@ def _words(folder: Path, config: TaskFile) -> TaskWords | None:
             raise WeightsError(f"{folder / VECTORS}: must hold {facts.rows} vectors of width {facts.width}")
         values = found.numpy().astype(np.float32)
     return TaskWords(vocab, facts.width, facts.lower, values)
-
-
-def _write(tensors: dict[str, Tensor], path: Path) -> str:
-    try:
-        save_file({name: value.detach().clone().contiguous() for name, value in tensors.items()}, path)
-    except SafetensorError as error:
-        raise OutputError(f"{path}: cannot be written ({error})") from None
-    return sha256_of(path)
 
 
 def _read(path: Path, config: TaskFile) -> dict[str, Tensor]:
