@@ -117,8 +117,9 @@ class Count(Task[Pair, PairItem, int, CountSettings]):
 
     def prepare(
         self, data: Dataset[Pair, int], settings: CountSettings, model_split: str
-    ) -> tuple[PreparedCount, list[str]]:
-        return PreparedCount(answers=tuple(sorted(set(data.answers)))), ["counting is easy"]
+    ) -> tuple[PreparedCount, list[int], list[str]]:
+        prepared = PreparedCount(answers=tuple(sorted(set(data.answers))))
+        return prepared, prepared.check(data.examples, data.answers), ["counting is easy"]
 
     def estimator(self) -> type[TokenCounter]:
         from tasks.count.estimator import TokenCounter

@@ -149,11 +149,12 @@ class Classify(Task[RawText, TextItem, Label, ClassifySettings]):
 
     def prepare(
         self, data: Dataset[RawText, Label], settings: ClassifySettings, model_split: str
-    ) -> tuple[PreparedClassify, list[str]]:
+    ) -> tuple[PreparedClassify, list[Label], list[str]]:
         """Collect the labels, and choose how strings are split."""
         first = data.answers[0]
         kind = type(first.item() if isinstance(first, np.generic) else first)
-        labels = sorted(set(_check_type(data.answers, kind, "all strings, all integers or all booleans")))
+        answers = _check_type(data.answers, kind, "all strings, all integers or all booleans")
+        labels = sorted(set(answers))
         if len(labels) < 2:
             raise TextError(f"every example has the label {labels[0]!r}; there is nothing to learn")
         strings = [text for text in data.examples if isinstance(text, str)]
@@ -161,7 +162,7 @@ class Classify(Task[RawText, TextItem, Label, ClassifySettings]):
         if settings.lang == "auto" and not strings:  # trained on tokens, so strings are expected to be split already
             lang = "spaces"
         named = cast("tuple[str, ...]", tuple(labels))  # of one type, whichever it is
-        return PreparedClassify(labels=named, lang=lang, form=data.form), []
+        return PreparedClassify(labels=named, lang=lang, form=data.form), answers, []
 
     def estimator(self) -> type[Classifier]:
         """Classifier."""

@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 from bilmo.errors import ConfigError
 from bilmo.net.config import STRICT
@@ -136,14 +136,16 @@ class Task(ABC, Generic[Example, ItemT, Answer, SettingsT]):
     @abstractmethod
     def prepare(
         self, data: Dataset[Example, Answer], settings: SettingsT, model_split: str
-    ) -> tuple[Prepared[Example, ItemT, Answer, SettingsT], list[str]]:
-        """Learn labels and the like from training examples; returns also what a user should know about the data.
+    ) -> tuple[Prepared[Example, ItemT, Answer, SettingsT], list[Answer], list[str]]:
+        """Learn labels and the like from training examples.
+
+        Returns also the checked answers as plain values, and what a user should know about the data.
 
         model_split: how the training text of the biLM was split; empty where that is unknown.
         """
 
     @abstractmethod
-    def estimator(self) -> type[Estimator[Example, Answer]]:
+    def estimator(self) -> type[Estimator[Example, ItemT, Answer, SettingsT]]:
         """The class that users fit; imported when it is needed, for it imports torch."""
 
     def choose_output(self, path: Path | None, wanted: str) -> str:
@@ -158,4 +160,5 @@ class Task(ABC, Generic[Example, ItemT, Answer, SettingsT]):
 
 AnyTask = Task[Any, Any, Any, Any]
 """Any task, for code that handles all of them: a list of tasks, a command, a saved folder."""
-AnyPrepared = Prepared[Any, Any, Any, Any]
+AnyEstimator: TypeAlias = "Estimator[Any, Any, Any, Any]"
+"""The estimator of any task, for the same code."""

@@ -34,9 +34,8 @@ from bilmo.store import model_folder as folders
 from bilmo.store.atomic import new_files, new_folder, read_published
 from bilmo.store.tensors_file import write_tensors
 from bilmo.store.validate import checked, read_json, same_length, sha256_of, with_path_in_error
-from bilmo.tasks.core.estimator import Estimator
 from bilmo.tasks.core.picture import layer_weights_svg
-from bilmo.tasks.core.spec import AnyTask
+from bilmo.tasks.core.spec import AnyEstimator, AnyTask
 from bilmo.tasks.network.input import LearnedMix
 from bilmo.tasks.network.words import TaskWords
 from bilmo.text.files import lines
@@ -89,7 +88,7 @@ class TaskFile:
     """Of each file of weights, so that a damaged one is never used."""
 
 
-def save(task: Estimator[Any, Any], folder: str | PathLike[str], *, model: str = "") -> None:
+def save(task: AnyEstimator, folder: str | PathLike[str], *, model: str = "") -> None:
     """Save a fitted task to a new folder, which appears only when it is complete.
 
     model: the path or name of the biLM, which is loaded again with the task.
@@ -99,7 +98,7 @@ def save(task: Estimator[Any, Any], folder: str | PathLike[str], *, model: str =
         _fill(task, partial, model, {})
 
 
-def publish(task: Estimator[Any, Any], folder: Path, *, model: str = "", written: dict[str, str]) -> dict[str, str]:
+def publish(task: AnyEstimator, folder: Path, *, model: str = "", written: dict[str, str]) -> dict[str, str]:
     """Save a task into a folder that exists, replacing the one it may hold; config.json is written last.
 
     written: the result of the previous call, {} for the first. Given word vectors never change and are written once.
@@ -108,7 +107,7 @@ def publish(task: Estimator[Any, Any], folder: Path, *, model: str = "", written
         return _fill(task, partial, model, written)
 
 
-def _fill(task: Estimator[Any, Any], partial: Path, model: str, written: dict[str, str]) -> dict[str, str]:
+def _fill(task: AnyEstimator, partial: Path, model: str, written: dict[str, str]) -> dict[str, str]:
     """Write all files of a task except vectors that were `written` before; returns the hashes of all files."""
     words, batcher = task.words_, task.network_.input.batcher
     bilm: BilmFacts | None = None
@@ -151,7 +150,7 @@ def _fill(task: Estimator[Any, Any], partial: Path, model: str, written: dict[st
 
 def load(
     folder: str | PathLike[str], tasks: Sequence[AnyTask], *, elmo: Embedder | str | PathLike[str] | None = None
-) -> Estimator[Any, Any]:
+) -> AnyEstimator:
     """Load a saved task with the biLM it was fitted on.
 
     tasks: the specifications of all tasks that the folder may hold.
@@ -165,7 +164,7 @@ def load(
 
 def _load(
     path: Path, config: TaskFile, tasks: Sequence[AnyTask], elmo: Embedder | str | PathLike[str] | None
-) -> Estimator[Any, Any]:
+) -> AnyEstimator:
     by_name = {task.name: task for task in tasks}
     if config.bilmo_task not in by_name:
         raise ConfigError(

@@ -164,7 +164,7 @@ class Tag(Task[Tokens, SentenceItem, Tags, TagSettings]):
 
     def prepare(
         self, data: Dataset[Tokens, Tags], settings: TagSettings, model_split: str
-    ) -> tuple[PreparedTag, list[str]]:
+    ) -> tuple[PreparedTag, list[Tags], list[str]]:
         """Collect the tags, and detect their scheme."""
         answers = _check_lengths(data.examples, data.answers)
         if settings.lang != "auto":
@@ -177,7 +177,8 @@ class Tag(Task[Tokens, SentenceItem, Tags, TagSettings]):
         if len(labels) < 2:
             raise TextError(f"every token has the same tag ({', '.join(labels)}); there is nothing to learn")
         notes = [f"{violations:,} tags violate the scheme {scheme}; they are read as conlleval reads them"]
-        return PreparedTag(labels=tuple(labels), scheme=scheme, model_split=model_split), notes if violations else []
+        prepared = PreparedTag(labels=tuple(labels), scheme=scheme, model_split=model_split)
+        return prepared, answers, notes if violations else []
 
     def estimator(self) -> type[Tagger]:
         """Tagger."""
