@@ -214,7 +214,7 @@ def test_a_work_folder_that_no_run_made_is_left_alone(tmp_path):
     precious.write_text("mine")
     for identity in (IDENTITY, None):
         with (
-            pytest.raises(OutputError, match=r"\.output\.parts: exists already and was not made by bilmo"),
+            pytest.raises(OutputError, match=r"\.output\.parts: already exists and was not made by bilmo"),
             beside(tmp_path / "output", identity),
         ):
             pytest.fail("it is not ours")

@@ -11,10 +11,11 @@ from typing import cast
 from bilmo.tasks.core.estimator import Estimator
 from bilmo.tasks.data.spans import Scheme
 from bilmo.tasks.tag.head import TagHead
-from bilmo.tasks.tag.task import TAG, PreparedTag, Tags, Tokens
+from bilmo.tasks.tag.settings import TagSettings
+from bilmo.tasks.tag.task import TAG, PreparedTag, SentenceItem, Tags, Tokens
 
 
-class Tagger(Estimator[Tokens, Tags]):
+class Tagger(Estimator[Tokens, SentenceItem, Tags, TagSettings]):
     """Predicts one tag per token.
 
     >>> Tagger(elmo).fit(sentences, tags).predict(sentences)        # doctest: +SKIP
