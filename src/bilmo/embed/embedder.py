@@ -205,7 +205,9 @@ class Embedder:
             )
         if self.start == "carry":
             rows = [[list(chain.from_iterable(row))] for row in rows]
-        vectors = iter(self._vectors(list(chain.from_iterable(rows)), None if mix == "all" else self._mix(mix)))
+        with torch.device("cpu"):
+            made = None if mix == "all" else self._mix(mix)
+        vectors = iter(self._vectors(list(chain.from_iterable(rows)), made))
         return [joined([next(vectors) for _ in row], pool, dtype) for row in rows]
 
     def _vectors(self, sentences: Sequence[Sentence], mix: Mix | None) -> list[Floats]:
@@ -218,7 +220,8 @@ class Embedder:
                 unread = values.new_zeros(layers - len(values), 1, 1).expand(-1, *values.shape[1:])
                 values = torch.cat([values, unread]) if len(unread) else values
                 with torch.inference_mode():
-                    values = mix(Layers(values[:, None], torch.ones(1, values.shape[1], dtype=torch.bool)))[0]
+                    real = torch.ones(1, values.shape[1], dtype=torch.bool, device="cpu")
+                    values = mix(Layers(values[:, None], real))[0]
             at = 0
             for k, length in zip(numbers, lengths, strict=True):
                 inside = values[..., at + 1 : at + length - 1, :].numpy()
@@ -251,7 +254,8 @@ class Embedder:
         out: list[Vectors] = [np.empty(0, dtype=np.float32)] * len(sentences)
         with torch.inference_mode():
             for numbers, lengths, values in self._run(sentences, self.config.layers + 1):
-                ids = torch.tensor([id for k in numbers for id in (vocab.begin, *vocab.ids(sentences[k]), vocab.end)])
+                words = [id for k in numbers for id in (vocab.begin, *vocab.ids(sentences[k]), vocab.end)]
+                ids = torch.tensor(words, device="cpu")
                 ends = np.cumsum(lengths)
                 before = torch.from_numpy(np.delete(np.arange(len(ids)), ends - 1))  # all but the last of each sentence
                 scores = []
@@ -326,7 +330,8 @@ class Embedder:
             groups = by_length([len(s) for s in sentences], self.batch_tokens, rows)
         for numbers in groups:
             keys, places = self._indexer.places([sentences[k] for k in numbers])
-            values = torch.empty(layers, int(places.lengths.sum()), self._vector_width)
+            size = (layers, int(places.lengths.sum()), self._vector_width)
+            values = torch.empty(size, dtype=torch.float32, device="cpu")
             before = self._start.expand(len(numbers))
             if self._carried is not None:
                 before = before.replace_first(self._carried)

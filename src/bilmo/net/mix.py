@@ -112,7 +112,8 @@ class Mix(nn.Module):
                 mixed = self.scale * mixed
         if self.word:
             mixed = torch.cat([layers.values[0, ..., : self.width], mixed], dim=-1)
-        return torch.as_tensor(self.dropout(mixed * layers.mask.unsqueeze(-1)))
+        out: Tensor = self.dropout(mixed * layers.mask.unsqueeze(-1))
+        return out
 
     def _weighted(self, values: Tensor) -> Tensor:
         shares = self.shares.t()  # (L+1, 1 or 2)

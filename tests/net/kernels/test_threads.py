@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from bilmo.net.kernels.threads import side_by_side, trained_side_by_side
-
 from small_runs import threads as torch_threads
 
 

@@ -64,8 +64,8 @@ def caller_threads(number: int | None = None) -> Iterator[int]:
     """Limit torch to `number` threads in this thread; yields the user's own setting.
 
     One thread for the caller leaves the others to what runs side by side. Otherwise the threads that torch starts for
-    a single operator keep spinning for a while after it, on cores that the tasks need: with two cores and short sentences
-    they cost 40 % of CPU time.
+    a single operator keep spinning for a while after it, on cores that the tasks need: on two cores, with short
+    sentences, they cost 40 % of CPU time.
 
     Torch keeps the number partly for each thread and partly for the whole process. So a second caller cannot ask
     torch for the user's number: the first one may have changed it for the moment.
