@@ -7,7 +7,6 @@ Knows: Bundle, the network. Blind to: files of vectors, tasks, the command line.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -83,9 +82,10 @@ class Embedder:
         """Maximum number of tokens in a batch."""
         self._vector_width = bundle.config.vector_width
         self._indexer = bundle.indexer()
-        network = bundle.network()
+        network = bundle.shared_network()
         self._prepared = network.prepared(precision)
-        self._start = bundle.start if start == "settled" and bundle.start is not None else network.zero_state(1)
+        self.start_state = bundle.start if start == "settled" and bundle.start is not None else network.zero_state(1)
+        """What a sentence starts from: the state of one row."""
         self._softmax = bundle.softmax()
         self._carried: State | None = None
         self._words = WordCache(self._prepared.words, self._indexer, bundle.config.width)
@@ -299,9 +299,9 @@ class Embedder:
             raise ConfigError("a module cannot carry a state; load the model with start='settled' or 'zero'")
         if mixes < 1:
             raise ConfigError(f"mixes is {mixes}; it must be 1 or more")
-        network = copy.deepcopy(self.bundle.network())
+        network = self.bundle.network()
         made = [self._mix(mix, own=own, norm=norm, dropout=dropout, word=word) for _ in range(mixes)]
-        return ElmoModule(network if tune else network.requires_grad_(False), self._indexer, self._start, made)
+        return ElmoModule(network if tune else network.requires_grad_(False), self._indexer, self.start_state, made)
 
     def _mix(
         self, how: How, *, own: bool = False, norm: Norm | None = None, dropout: float = 0.0, word: bool = False
@@ -332,7 +332,7 @@ class Embedder:
             keys, places = self._indexer.places([sentences[k] for k in numbers])
             size = (layers, int(places.lengths.sum()), self._vector_width)
             values = torch.empty(size, dtype=torch.float32, device="cpu")
-            before = self._start.expand(len(numbers))
+            before = self.start_state.expand(len(numbers))
             if self._carried is not None:
                 before = before.replace_first(self._carried)
             with torch.inference_mode(), caller_threads(1):
@@ -349,7 +349,7 @@ def settled(bundle: Bundle) -> Bundle:
     if bundle.start is not None:
         return bundle
     with caller_threads(1):
-        return replace(bundle, start=settle(bundle.network(), bundle.indexer().batch([[]])))
+        return replace(bundle, start=settle(bundle.shared_network(), bundle.indexer().batch([[]])))
 
 
 def _with_tokens(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import cast
 
 import numpy as np
 import torch
@@ -23,6 +22,7 @@ from bilmo.ids.windows import Reading, TextStep
 from bilmo.net.bilm import BiLM
 from bilmo.net.config import Direction
 from bilmo.net.softmax import Softmax
+from bilmo.net.start import StartState
 from bilmo.net.state import State
 from bilmo.train.loss import Loss
 
@@ -72,9 +72,7 @@ class LanguageModel(nn.Module):
         super().__init__()
         self.bilm = bilm
         self.softmax = softmax
-        zeros = bilm.zero_state(1).named()
-        self.start = nn.ParameterDict({_parameter(name): nn.Parameter(part[0].clone()) for name, part in zeros.items()})
-        """What every sentence starts from: the state of one row."""
+        self.start = StartState(bilm.zero_state(1), learned=True)
         self.head_only = False
         """Train only the softmax; the network stays unchanged."""
         self.vector_dropout = 0.0
@@ -86,13 +84,13 @@ class LanguageModel(nn.Module):
         """Load these values; a missing softmax or start stays unchanged."""
         state = {name if name.startswith("softmax.") else f"bilm.{name}": value for name, value in weights.items()}
         if start is not None:
-            state |= {f"start.{_parameter(name)}": part[0] for name, part in start.named().items()}
+            state |= {f"start.{name}": part for name, part in StartState.tensors(start).items()}
         self.load_state_dict(self.state_dict() | state)
 
     def start_state(self, rows: int) -> State:
         """The learned start, for many rows."""
-        names = {name.replace("_", "."): cast("Tensor", value) for name, value in self.start.items()}
-        return State.from_named({name: value.expand(rows, -1) for name, value in names.items()})
+        state: State = self.start(rows)
+        return state
 
     def forward(
         self, text: TextStep, words: WordArrays, targets: Callable[[Ids], Ids], state: State, loss: Loss
@@ -133,8 +131,3 @@ class LanguageModel(nn.Module):
         dropped = torch.rand(len(words.ids)).numpy() < self.vector_dropout
         boundary = words.ids < MARKS.index(UNKNOWN)
         return replace(words, ids=np.where(dropped & ~boundary, MARKS.index(UNKNOWN), words.ids))
-
-
-def _parameter(name: str) -> str:
-    """The name of a part of the start among the parameters, where torch allows no dot."""
-    return name.replace(".", "_")

@@ -39,9 +39,7 @@ class LargestAnswers(Function):
         lengths = ((chars != chars[:, -1:]) * torch.arange(1, chars.shape[1] + 1, device=chars.device)).amax(dim=1)
         lengths, order = lengths.sort()
         chars = chars[order]
-        first = (
-            torch.arange(len(chars), device=chars.device) * chars.shape[1]
-        )  # where each word begins
+        first = torch.arange(len(chars), device=chars.device) * chars.shape[1]  # where each word begins
         vectors = table.index_select(0, used)  # (A, E)
         best, begins = [], []
         for weight, bias in zip(filters[::2], filters[1::2], strict=True):

@@ -254,7 +254,7 @@ class Estimator(Generic[Example, Answer]):
     def _build(self, settings: Settings, prepared: AnyPrepared, words: TaskWords | None, elmo: Embedder | None) -> None:
         if elmo is not None and elmo.start == "carry":
             raise ConfigError("a task starts every sentence afresh; load the model with start='settled' or 'zero'")
-        tuned = Tuned(elmo.bundle) if elmo is not None and settings.tune else None
+        tuned = Tuned(elmo.bundle, elmo.start_state) if elmo is not None and settings.tune else None
         store = LayerStore(elmo, Path(self.cache) if self.cache else None) if elmo is not None and not tuned else None
         indexer = None
         if words is not None or settings.chars:
