@@ -28,7 +28,6 @@ from bilmo.net.config import Precision
 from bilmo.net.kernels.threads import caller_threads
 from bilmo.net.layers import Layers
 from bilmo.net.mix import How, Mix, Norm
-from bilmo.net.run import run
 from bilmo.net.state import State
 from bilmo.store.bundle import Bundle
 from bilmo.store.model_folder import DType
@@ -67,8 +66,7 @@ class Embedder:
         """`word_vectors`: words whose vectors were computed beforehand, and those vectors."""
         if start not in get_args(Start):
             raise ConfigError(f"start is {start!r}; accepted: {', '.join(get_args(Start))}")
-        if precision not in get_args(Precision):
-            raise ConfigError(f"precision is {precision!r}; accepted: {', '.join(get_args(Precision))}")
+        check_precision(precision)
         if batch_tokens is not None and batch_tokens < 1:
             raise ConfigError(f"batch_tokens is {batch_tokens}; it must be 1 or more")
         bundle = settled(bundle) if start == "settled" else bundle
@@ -306,9 +304,7 @@ class Embedder:
     def _mix(
         self, how: How, *, own: bool = False, norm: Norm | None = None, dropout: float = 0.0, word: bool = False
     ) -> Mix:
-        config = self.config
-        size = {"layers": config.layers, "width": config.width, "directions": len(config.directions)}
-        return Mix(**size, how=how, own=own, norm=norm, dropout=dropout, word=word)
+        return Mix.for_network(self.config, how, own=own, norm=norm, dropout=dropout, word=word)
 
     def reset(self) -> None:
         """Drop the carried state: the next call starts from zero."""
@@ -337,11 +333,17 @@ class Embedder:
                 before = before.replace_first(self._carried)
             with torch.inference_mode(), caller_threads(1):
                 words = self._words.vectors(keys)
-                _, after = run(self._prepared.stacks, words, places, before, skip=self.config.skip, out=values)
+                after = self._prepared.layers(words, places, before, values)
             if self.start == "carry":  # rows beyond those of this call stay as they were
                 more = self._carried is not None and self._carried.rows > len(numbers)
                 self._carried = self._carried.replace_first(after) if self._carried and more else after
             yield numbers, places.lengths.tolist(), values
+
+
+def check_precision(precision: str) -> None:
+    """Refuse a precision that does not exist."""
+    if precision not in get_args(Precision):
+        raise ConfigError(f"precision is {precision!r}; accepted: {', '.join(get_args(Precision))}")
 
 
 def settled(bundle: Bundle) -> Bundle:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from bilmo.errors import ConfigError
+from bilmo.net.config import BiLMConfig
 from bilmo.net.layers import Layers
 
 How = Literal["weighted", "top", "mean", "concat"] | int | Sequence[int]
@@ -71,6 +72,29 @@ class Mix(nn.Module):
         self.how, self.norm, self.word = how, norm, word
         self.chosen = self._numbers(how)
         self.dropout = nn.Dropout(dropout)
+
+    @classmethod
+    def for_network(
+        cls,
+        config: BiLMConfig,
+        how: How,
+        *,
+        own: bool = False,
+        norm: Norm | None = None,
+        dropout: float = 0.0,
+        word: bool = False,
+    ) -> Mix:
+        """A mix for the layers of a network."""
+        return cls(
+            layers=config.layers,
+            width=config.width,
+            directions=len(config.directions),
+            how=how,
+            own=own,
+            norm=norm,
+            dropout=dropout,
+            word=word,
+        )
 
     def _numbers(self, how: How) -> list[int]:
         """The layers that a mix reads."""

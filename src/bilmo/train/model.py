@@ -65,20 +65,29 @@ ROW_A_WORD = ("softmax.weight", "softmax.bias", "words.table.weight")
 """Weights with one row for each word of the vocabulary, by their names in a model's file."""
 
 
+@dataclass(frozen=True)
+class TrainingOptions:
+    """What is different while training; evaluations ignore it."""
+
+    dropout: float = 0.0
+    """Share of each layer's input that is set to 0; the skip connection sees the rest."""
+    vector_dropout: float = 0.0
+    """Share of a step's distinct words that are read without their given vector."""
+    bfloat16_products: bool = False
+    """Multiply in bfloat16; weights, sums and the memory of an LSTM stay float32."""
+
+
 class LanguageModel(nn.Module):
     """Network, softmax, learned start; both directions share word encoder and softmax."""
 
-    def __init__(self, bilm: BiLM, softmax: Softmax) -> None:
+    def __init__(self, bilm: BiLM, softmax: Softmax, options: TrainingOptions | None = None) -> None:
         super().__init__()
+        self.options = options or TrainingOptions()
         self.bilm = bilm
         self.softmax = softmax
         self.start = StartState(bilm.zero_state(1), learned=True)
         self.head_only = False
         """Train only the softmax; the network stays unchanged."""
-        self.vector_dropout = 0.0
-        """While training: share of a step's distinct words that are read without their given vector."""
-        self.bfloat16_products = False
-        """While training: multiply in bfloat16; weights, sums and the memory of an LSTM stay float32."""
 
     def take(self, weights: dict[str, Tensor], start: State | None) -> None:
         """Load these values; a missing softmax or start stays unchanged."""
@@ -105,14 +114,14 @@ class LanguageModel(nn.Module):
             forward=places[0].numpy(),
             backward=places[-1].numpy(),
             lengths=text.lengths,
-            words=self._without_some_vectors(picked) if self.training and self.vector_dropout else picked,
+            words=self._without_some_vectors(picked) if self.training and self.options.vector_dropout else picked,
         )
         device = self.softmax.weight.device
         with (
             torch.set_grad_enabled(torch.is_grad_enabled() and not self.head_only),
             self._products(),
         ):
-            layers, after = self.bilm(batch, state, only_top=True, separate_graphs=True)
+            layers, after = self.bilm(batch, state, dropout=self.options.dropout, only_top=True, separate_graphs=True)
         outputs = torch.cat(layers.tops).float()
         wanted = [torch.from_numpy(targets(layers.packing.pack(r.targets).numpy())) for r in readings.values()]
         with self._products():
@@ -123,11 +132,11 @@ class LanguageModel(nn.Module):
     def _products(self) -> torch.autocast:
         """While training, products in bfloat16 if that is set; evaluations are always in float32."""
         device = self.softmax.weight.device.type
-        return torch.autocast(device, torch.bfloat16, enabled=self.bfloat16_products and self.training)
+        return torch.autocast(device, torch.bfloat16, enabled=self.options.bfloat16_products and self.training)
 
     def _without_some_vectors(self, words: Words) -> Words:
         """A share of the words read as if they had no vector, so that their spelling is learned too."""
         assert words.ids is not None
-        dropped = torch.rand(len(words.ids)).numpy() < self.vector_dropout
+        dropped = torch.rand(len(words.ids)).numpy() < self.options.vector_dropout
         boundary = words.ids < MARKS.index(UNKNOWN)
         return replace(words, ids=np.where(dropped & ~boundary, MARKS.index(UNKNOWN), words.ids))

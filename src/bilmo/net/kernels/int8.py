@@ -128,9 +128,9 @@ def need_int8() -> None:
 @cache
 def _has_int8() -> bool:
     try:
-        plain = {"dtype": torch.float32, "device": "cpu"}
-        x, weight = torch.ones(2, 64, **plain), torch.ones(8, 64, **plain)  # the largest values, which might overflow
-        x[1] = torch.linspace(-0.01, 0.01, 64, **plain)
+        x = torch.ones(2, 64, dtype=torch.float32, device="cpu")  # the largest possible values, which might overflow
+        weight = torch.ones(8, 64, dtype=torch.float32, device="cpu")
+        x[1] = torch.linspace(-0.01, 0.01, 64, dtype=torch.float32, device="cpu")
         product, largest = times(x, _pack(weight))
         return torch.allclose(product * largest, x @ weight.t(), atol=2e-3)
     except (AttributeError, RuntimeError, NotImplementedError, TypeError):
