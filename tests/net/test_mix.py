@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bilmo.errors import ConfigError
+from bilmo.net.config import BiLMConfig, CellConfig, TableConfig, WordsConfig
 from bilmo.net.layers import Layers
 from bilmo.net.mix import Mix
 
@@ -284,3 +285,10 @@ def test_a_mix_for_another_number_of_layers_says_so():
 def test_l2_of_a_mix_without_weights_says_so(how):
     with pytest.raises(ConfigError, match="has no weights"):
         Mix(layers=L, width=D, how=how).l2(1.0)
+
+
+def test_a_mix_for_a_network_has_its_size():
+    words = WordsConfig(table=TableConfig(rows=5, width=6))
+    config = BiLMConfig(words=words, cell=CellConfig(cells=12), width=6, layers=3, directions=("backward",))
+    mix = Mix.for_network(config, "concat", word=True)
+    assert (mix.layers, mix.width, mix.directions, mix.output_width) == (3, 6, 1, 24)

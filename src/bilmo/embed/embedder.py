@@ -7,7 +7,6 @@ Knows: Bundle, the network. Blind to: files of vectors, tasks, the command line.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -29,7 +28,6 @@ from bilmo.net.config import Precision
 from bilmo.net.kernels.threads import caller_threads
 from bilmo.net.layers import Layers
 from bilmo.net.mix import How, Mix, Norm
-from bilmo.net.run import run
 from bilmo.net.state import State
 from bilmo.store.bundle import Bundle
 from bilmo.store.model_folder import DType
@@ -68,8 +66,7 @@ class Embedder:
         """`word_vectors`: words whose vectors were computed beforehand, and those vectors."""
         if start not in get_args(Start):
             raise ConfigError(f"start is {start!r}; accepted: {', '.join(get_args(Start))}")
-        if precision not in get_args(Precision):
-            raise ConfigError(f"precision is {precision!r}; accepted: {', '.join(get_args(Precision))}")
+        check_precision(precision)
         if batch_tokens is not None and batch_tokens < 1:
             raise ConfigError(f"batch_tokens is {batch_tokens}; it must be 1 or more")
         bundle = settled(bundle) if start == "settled" else bundle
@@ -83,9 +80,10 @@ class Embedder:
         """Maximum number of tokens in a batch."""
         self._vector_width = bundle.config.vector_width
         self._indexer = bundle.indexer()
-        network = bundle.network()
+        network = bundle.shared_network()
         self._prepared = network.prepared(precision)
-        self._start = bundle.start if start == "settled" and bundle.start is not None else network.zero_state(1)
+        self.start_state = bundle.start if start == "settled" and bundle.start is not None else network.zero_state(1)
+        """What a sentence starts from: the state of one row."""
         self._softmax = bundle.softmax()
         self._carried: State | None = None
         self._words = WordCache(self._prepared.words, self._indexer, bundle.config.width)
@@ -205,7 +203,9 @@ class Embedder:
             )
         if self.start == "carry":
             rows = [[list(chain.from_iterable(row))] for row in rows]
-        vectors = iter(self._vectors(list(chain.from_iterable(rows)), None if mix == "all" else self._mix(mix)))
+        with torch.device("cpu"):
+            made = None if mix == "all" else self._mix(mix)
+        vectors = iter(self._vectors(list(chain.from_iterable(rows)), made))
         return [joined([next(vectors) for _ in row], pool, dtype) for row in rows]
 
     def _vectors(self, sentences: Sequence[Sentence], mix: Mix | None) -> list[Floats]:
@@ -218,7 +218,8 @@ class Embedder:
                 unread = values.new_zeros(layers - len(values), 1, 1).expand(-1, *values.shape[1:])
                 values = torch.cat([values, unread]) if len(unread) else values
                 with torch.inference_mode():
-                    values = mix(Layers(values[:, None], torch.ones(1, values.shape[1], dtype=torch.bool)))[0]
+                    real = torch.ones(1, values.shape[1], dtype=torch.bool, device="cpu")
+                    values = mix(Layers(values[:, None], real))[0]
             at = 0
             for k, length in zip(numbers, lengths, strict=True):
                 inside = values[..., at + 1 : at + length - 1, :].numpy()
@@ -251,7 +252,8 @@ class Embedder:
         out: list[Vectors] = [np.empty(0, dtype=np.float32)] * len(sentences)
         with torch.inference_mode():
             for numbers, lengths, values in self._run(sentences, self.config.layers + 1):
-                ids = torch.tensor([id for k in numbers for id in (vocab.begin, *vocab.ids(sentences[k]), vocab.end)])
+                words = [id for k in numbers for id in (vocab.begin, *vocab.ids(sentences[k]), vocab.end)]
+                ids = torch.tensor(words, device="cpu")
                 ends = np.cumsum(lengths)
                 before = torch.from_numpy(np.delete(np.arange(len(ids)), ends - 1))  # all but the last of each sentence
                 scores = []
@@ -295,16 +297,14 @@ class Embedder:
             raise ConfigError("a module cannot carry a state; load the model with start='settled' or 'zero'")
         if mixes < 1:
             raise ConfigError(f"mixes is {mixes}; it must be 1 or more")
-        network = copy.deepcopy(self.bundle.network())
+        network = self.bundle.network()
         made = [self._mix(mix, own=own, norm=norm, dropout=dropout, word=word) for _ in range(mixes)]
-        return ElmoModule(network if tune else network.requires_grad_(False), self._indexer, self._start, made)
+        return ElmoModule(network if tune else network.requires_grad_(False), self._indexer, self.start_state, made)
 
     def _mix(
         self, how: How, *, own: bool = False, norm: Norm | None = None, dropout: float = 0.0, word: bool = False
     ) -> Mix:
-        config = self.config
-        size = {"layers": config.layers, "width": config.width, "directions": len(config.directions)}
-        return Mix(**size, how=how, own=own, norm=norm, dropout=dropout, word=word)
+        return Mix.for_network(self.config, how, own=own, norm=norm, dropout=dropout, word=word)
 
     def reset(self) -> None:
         """Drop the carried state: the next call starts from zero."""
@@ -326,17 +326,24 @@ class Embedder:
             groups = by_length([len(s) for s in sentences], self.batch_tokens, rows)
         for numbers in groups:
             keys, places = self._indexer.places([sentences[k] for k in numbers])
-            values = torch.empty(layers, int(places.lengths.sum()), self._vector_width)
-            before = self._start.expand(len(numbers))
+            size = (layers, int(places.lengths.sum()), self._vector_width)
+            values = torch.empty(size, dtype=torch.float32, device="cpu")
+            before = self.start_state.expand(len(numbers))
             if self._carried is not None:
                 before = before.replace_first(self._carried)
             with torch.inference_mode(), caller_threads(1):
                 words = self._words.vectors(keys)
-                _, after = run(self._prepared.stacks, words, places, before, skip=self.config.skip, out=values)
+                after = self._prepared.layers(words, places, before, values)
             if self.start == "carry":  # rows beyond those of this call stay as they were
                 more = self._carried is not None and self._carried.rows > len(numbers)
                 self._carried = self._carried.replace_first(after) if self._carried and more else after
             yield numbers, places.lengths.tolist(), values
+
+
+def check_precision(precision: str) -> None:
+    """Refuse a precision that does not exist."""
+    if precision not in get_args(Precision):
+        raise ConfigError(f"precision is {precision!r}; accepted: {', '.join(get_args(Precision))}")
 
 
 def settled(bundle: Bundle) -> Bundle:
@@ -344,7 +351,7 @@ def settled(bundle: Bundle) -> Bundle:
     if bundle.start is not None:
         return bundle
     with caller_threads(1):
-        return replace(bundle, start=settle(bundle.network(), bundle.indexer().batch([[]])))
+        return replace(bundle, start=settle(bundle.shared_network(), bundle.indexer().batch([[]])))
 
 
 def _with_tokens(

@@ -51,7 +51,7 @@ class EmbedSettings:
         if self.mix == "all":
             width, layers = config.vector_width, config.layers + 1
         else:
-            mix = Mix(layers=config.layers, width=config.width, directions=len(config.directions), how=self.mix)
+            mix = Mix.for_network(config, self.mix)
             width, layers = mix.output_width, None
         pooled, split_by_bilmo = self.pool != "none", self.split != "spaces"
         return VectorSpec(width=width, layers=layers, pooled=pooled, dtype=self.dtype, split_by_bilmo=split_by_bilmo)

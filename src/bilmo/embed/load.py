@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import get_args
 
 from bilmo.embed import word_cache_file
-from bilmo.embed.embedder import Embedder, Start
+from bilmo.embed.embedder import Embedder, Start, check_precision
 from bilmo.embed.word_cache_file import WordVectors
-from bilmo.errors import ConfigError, WeightsError
+from bilmo.errors import WeightsError
 from bilmo.formats import bilmtf_word_cache
 from bilmo.formats import open as layouts
 from bilmo.formats.hdf5 import is_hdf5
@@ -45,8 +44,7 @@ def load(
     LRU_CACHE_CAPACITY=32 in its environment. Set them before the first call; the command line does so itself.
     """
     bundle = layouts.read(Path(path))
-    if precision not in get_args(Precision):
-        raise ConfigError(f"precision is {precision!r}; accepted: {', '.join(get_args(Precision))}")
+    check_precision(precision)
     words = None if cache is None else _word_vectors(Path(cache), bundle, precision)
     return Embedder(
         bundle, start=start, split=split, batch_tokens=batch_tokens, precision=precision, word_vectors=words

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from bilmo.errors import ConfigError
+from bilmo.net.config import BiLMConfig
 from bilmo.net.layers import Layers
 
 How = Literal["weighted", "top", "mean", "concat"] | int | Sequence[int]
@@ -72,6 +73,29 @@ class Mix(nn.Module):
         self.chosen = self._numbers(how)
         self.dropout = nn.Dropout(dropout)
 
+    @classmethod
+    def for_network(
+        cls,
+        config: BiLMConfig,
+        how: How,
+        *,
+        own: bool = False,
+        norm: Norm | None = None,
+        dropout: float = 0.0,
+        word: bool = False,
+    ) -> Mix:
+        """A mix for the layers of a network."""
+        return cls(
+            layers=config.layers,
+            width=config.width,
+            directions=len(config.directions),
+            how=how,
+            own=own,
+            norm=norm,
+            dropout=dropout,
+            word=word,
+        )
+
     def _numbers(self, how: How) -> list[int]:
         """The layers that a mix reads."""
         if isinstance(how, str):
@@ -110,7 +134,8 @@ class Mix(nn.Module):
                 mixed = self.scale * mixed
         if self.word:
             mixed = torch.cat([layers.values[0, ..., : self.width], mixed], dim=-1)
-        return torch.as_tensor(self.dropout(mixed * layers.mask.unsqueeze(-1)))
+        out: Tensor = self.dropout(mixed * layers.mask.unsqueeze(-1))
+        return out
 
     def _weighted(self, values: Tensor) -> Tensor:
         shares = self.shares.t()  # (L+1, 1 or 2)

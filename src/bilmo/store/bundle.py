@@ -5,6 +5,7 @@ Knows: ids, net. Blind to: files and formats.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -70,7 +71,11 @@ class Bundle:
         return digest.hexdigest()
 
     def network(self) -> BiLM:
-        """The network with these weights, ready to embed."""
+        """A network with a copy of these weights, ready to embed."""
+        return copy.deepcopy(self.shared_network())
+
+    def shared_network(self) -> BiLM:
+        """The same without a copy, for callers that only read: a change of its weights changes this bundle."""
         with torch.device("meta"):  # do not allocate values that are replaced at once
             bilm = BiLM(self.config)
         own = {name: value for name, value in self.weights.items() if not name.startswith("softmax.")}

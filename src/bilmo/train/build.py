@@ -24,7 +24,7 @@ from bilmo.net.config import BiLMConfig
 from bilmo.net.softmax import Softmax
 from bilmo.store import vectors_file as vectors
 from bilmo.store.bundle import Bundle
-from bilmo.train.model import ROW_A_WORD, LanguageModel
+from bilmo.train.model import ROW_A_WORD, LanguageModel, TrainingOptions
 from bilmo.train.recipe import NetworkRecipe, TextRecipe
 
 
@@ -48,13 +48,13 @@ class ModelPlan:
     base: Bundle | None = None
     """The model to fine-tune, with one row per word of `vocab` in every table of words."""
 
-    def model(self, seed: int, prior: Tensor | None = None) -> LanguageModel:
+    def model(self, seed: int, prior: Tensor | None = None, options: TrainingOptions | None = None) -> LanguageModel:
         """A model to train; the same seed gives the same weights.
 
         prior: (V,) log-probabilities that a new softmax starts with; without them all words are equally likely.
         """
         with seeded(seed):
-            model = self._new()
+            model = self._new(options)
         if prior is not None:
             with torch.no_grad():
                 model.softmax.bias.copy_(prior)
@@ -69,8 +69,8 @@ class ModelPlan:
         with torch.device("meta"):
             return sum(parameter.numel() for parameter in self._new().parameters())
 
-    def _new(self) -> LanguageModel:
-        return LanguageModel(BiLM(self.config), Softmax(len(self.vocab), self.config.width))
+    def _new(self, options: TrainingOptions | None = None) -> LanguageModel:
+        return LanguageModel(BiLM(self.config), Softmax(len(self.vocab), self.config.width), options)
 
     def _give(self, model: LanguageModel, given: vectors.Vectors) -> None:
         """Put the given vectors in their rows; a word without one starts as an unknown word."""

@@ -32,7 +32,7 @@ from bilmo.train.corpus import Corpus
 from bilmo.train.evaluate import evaluate
 from bilmo.train.events import Evaluation, Finished, Step
 from bilmo.train.loss import full_loss, sampled_loss
-from bilmo.train.model import LanguageModel, StepLoss, WordArrays
+from bilmo.train.model import LanguageModel, StepLoss, TrainingOptions, WordArrays
 from bilmo.train.optimizer import device_of, optimizer_of, rate_at
 from bilmo.train.prior import Prior
 from bilmo.train.recipe import TrainRecipe
@@ -66,10 +66,12 @@ class Loop:
         self._prior: Prior | None = None
         if recipe.prior == "counts" and not self._base_has_softmax:
             self._prior = Prior(corpus.counts, self._vocab_ids, plan.vocab.unknown)
-        self.model: LanguageModel = plan.model(recipe.seed, self._softmax_bias()).to(self._device)
-        self.model.bilm.dropout = recipe.dropout
-        self.model.vector_dropout = recipe.vector_dropout
-        self.model.bfloat16_products = recipe.precision == "bfloat16"
+        options = TrainingOptions(
+            dropout=recipe.dropout,
+            vector_dropout=recipe.vector_dropout,
+            bfloat16_products=recipe.precision == "bfloat16",
+        )
+        self.model: LanguageModel = plan.model(recipe.seed, self._softmax_bias(), options).to(self._device)
         size = len(plan.vocab)
         self._full_softmax = recipe.softmax == "full" or recipe.samples >= size
         self._full_softmax |= recipe.softmax == "auto" and size <= FULL_SOFTMAX

@@ -216,7 +216,7 @@ class Estimator(Generic[Example, ItemT, Answer, SettingsT]):
         self.settings_, self.prepared_, self.words_, self.network_ = settings, prepared, words, network
 
     def _input(self, settings: SettingsT, words: TaskWords | None, elmo: Embedder | None) -> TaskInput:
-        tuned = Tuned(elmo.bundle) if elmo is not None and settings.tune else None
+        tuned = Tuned(elmo.bundle, elmo.start_state) if elmo is not None and settings.tune else None
         store = LayerStore(elmo, Path(self.cache) if self.cache else None) if elmo is not None and not tuned else None
         indexer = None
         if words is not None or settings.chars:
