@@ -25,4 +25,6 @@ def test_a_tuned_network_has_the_start_of_its_embedder(start, tmp_path):
     assert not any(".start." in name for name in task.network_.state_dict())
     folder.save(task, tmp_path / "task")
     some, _ = texts(8, seed=3)
-    assert np.allclose(folder.load(tmp_path / "task").predict_proba(some), task.predict_proba(some), atol=1e-5)
+    loaded = folder.load(tmp_path / "task")
+    assert isinstance(loaded, Classifier)
+    assert np.allclose(loaded.predict_proba(some), task.predict_proba(some), atol=1e-5)
