@@ -230,6 +230,7 @@ def test_the_words_are_checked_for_upper_case_only_once():
             self.passes += 1
             return super().__iter__()
 
-    found = Vectors(Counted(["a", "b"]), VALUES[:2])
+    words = Counted(["a", "b"])
+    found = Vectors(words, VALUES[:2])
     assert all(found.lower for _ in range(3))
-    assert found.words.passes == 1
+    assert words.passes == 1

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bilmo.store.checkpoint import CHECKPOINT
-from bilmo.store.run import Identity, open_run
+from bilmo.store.run import WORK, Identity, open_run
 from bilmo.tasks.core import folder as folders
 from bilmo.tasks.core.estimator import Estimator
 from bilmo.tasks.core.events import Epoch, Event, Finished
@@ -46,7 +46,7 @@ def fit(
             "the examples": hashlib.sha256(json.dumps(examples).encode()).hexdigest(),
         },
     )
-    with open_run(folder, folder / "training", kind="task run", identity=identity) as run:
+    with open_run(folder, folder / WORK, kind="task run", identity=identity) as run:
         written: dict[str, str] = {}
         for event in task.events(train, dev=dev, checkpoint=run.work / CHECKPOINT):
             run.start()  # after the first event: the examples can be used
