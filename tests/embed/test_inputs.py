@@ -81,7 +81,7 @@ def test_a_missing_file_is_named_with_the_cure(here):
 
 def test_the_output_of_an_earlier_run_is_not_an_input(here):
     (here / "deep" / "v.h5").write_bytes(b"\xff")
-    assert items("deep", besides=Path("deep/v.h5")) == ["b1", "b2", "c1"]
+    assert items("deep", exclude=Path("deep/v.h5")) == ["b1", "b2", "c1"]
     with pytest.raises(TextError):
         items("deep")
 

@@ -12,7 +12,7 @@ from bilmo.formats import open as layouts
 from bilmo.ids.vocab import Vocab
 from bilmo.train import checkpoint
 from bilmo.train.build import plan_finetuning
-from bilmo.train.events import Evaluation, Finished, Prepared, Step
+from bilmo.train.events import Evaluation, Finished, Ready, Step
 from bilmo.train.prior import Prior
 from bilmo.train.recipe import TextRecipe
 from bilmo.train.run import Base, train
@@ -51,7 +51,7 @@ def test_perplexity_is_measured_before_and_after_and_the_better_model_is_kept(ba
     assert before.number == 0 and before.best
     best = min(after, key=lambda evaluation: evaluation.mean)
     assert best.mean < 0.7 * before.mean
-    assert isinstance(events[0], Prepared) and isinstance(events[-1], Finished)
+    assert isinstance(events[0], Ready) and isinstance(events[-1], Finished)
     assert np.exp(events[-1].progress.best) == pytest.approx(best.mean)
     done = program(tmp_path, "evaluate", "new", "text.txt")
     perplexity = float(done.out.split("perplexity mean")[1].split()[0])

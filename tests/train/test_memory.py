@@ -31,7 +31,7 @@ def test_a_run_on_twenty_times_the_text_takes_little_more_memory(tmp_path):
 
 
 def test_reading_twenty_times_the_text_takes_the_same_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(bilmo.train.corpus, "AT_ONCE", 1000)
+    monkeypatch.setattr(bilmo.train.corpus, "IDS_AT_ONCE", 1000)
     line = "the cat sat on the mat number"
     peaks = []
     for times in (1, 20):

@@ -95,8 +95,8 @@ def embed(
     if output is not None:
         embeddings.check(output, compress=compress)
     how = _how(mix if mix is not None else ("all" if output and output.suffix.lower() in (".h5", ".hdf5") else "mean"))
-    given = Inputs(tuple(inputs), field=field, besides=output)
-    if split == "auto" and not given.typed:
+    given = Inputs(tuple(inputs), field=field, exclude=output)
+    if split == "auto" and not given.all_literal:
         split = _detected(given)
 
     from bilmo.cli.show import embedding as show

@@ -47,7 +47,7 @@ class Inputs:
     arguments: tuple[str, ...]
     field: str | None = None
     """The field of JSON lines with the text or its tokens."""
-    besides: Path | None = None
+    exclude: Path | None = None
     """A file to leave out although its folder is an input: the output of an earlier run."""
 
     def items(self) -> Iterator[Item]:
@@ -83,7 +83,7 @@ class Inputs:
         path = Path(argument)
         if path != STDIN and not path.exists():
             raise TextError(f"{path}: there is no such file. To embed the word itself, put a space after it: '{path} '")
-        own = self.besides.resolve() if self.besides else None
+        own = self.exclude.resolve() if self.exclude else None
         return [file for file in files([path]) if file == STDIN or file.resolve() != own]
 
     @property
@@ -92,8 +92,8 @@ class Inputs:
         return str(STDIN) in self.arguments
 
     @property
-    def typed(self) -> bool:
-        """Whether every argument is text."""
+    def all_literal(self) -> bool:
+        """Whether every argument is literal text, not the name of a file."""
         return all(map(is_text, self.arguments))
 
     @cached_property

@@ -105,7 +105,7 @@ def run(elmo: Embedder, inputs: Inputs, output: Path, settings: EmbedSettings) -
             rest = spec.bytes(sentences=sentences, tokens=tokens) - spec.bytes(
                 sentences=parts.sentences, tokens=parts.tokens
             )
-            _check_room(output, max(0, rest) + size, size)
+            _check_disk_space(output, max(0, rest) + size, size)
         yield Started(sentences, size, len(parts.files), parts.sentences)
         yield from _compute(elmo, inputs, parts, settings)
         with parts.join(output) as path:
@@ -175,7 +175,7 @@ def _expected_tokens(elmo: Embedder, inputs: Inputs, characters: int) -> int:
     return round(characters * tokens / seen) if seen else 0
 
 
-def _check_room(output: Path, needed: int, size: int) -> None:
+def _check_disk_space(output: Path, needed: int, size: int) -> None:
     free = shutil.disk_usage(output.parent).free
     if needed > free:
         raise OutputError(

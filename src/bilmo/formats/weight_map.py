@@ -22,7 +22,7 @@ from torch import Tensor
 from bilmo.errors import WeightsError
 from bilmo.ids.chars import ByteChars
 from bilmo.net.config import BiLMConfig
-from bilmo.store.bundle import Shape, compare
+from bilmo.store.bundle import Shape, check_shapes
 
 Array = NDArray[Any]
 
@@ -218,7 +218,7 @@ def finite_float32(values: Array, where: str) -> Array:
 
 def read_weights(source: Source, table: list[TensorMap], where: str) -> tuple[dict[str, Tensor], list[str]]:
     """Our weights, and the names of tensors that were not used. Shapes are checked before values are read."""
-    unused = compare(source.shapes, {tensor.old: tensor.shape for tensor in table}, where=where)
+    unused = check_shapes(source.shapes, {tensor.old: tensor.shape for tensor in table}, where=where)
     weights = {}
     for tensor in table:
         for ours, values in zip(tensor.ours, tensor.to_ours(source.read(tensor.old)), strict=True):

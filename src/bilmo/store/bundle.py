@@ -33,7 +33,7 @@ class Bundle:
     weights: dict[str, Tensor]
     """By the names of `BiLM.state_dict()`, and `softmax.weight`, `softmax.bias` if there is a softmax."""
     layout: str
-    """The layout it was read from, for people."""
+    """Name of the source layout, for display."""
     vocab: Vocab | None = None
     chars: CharTable | None = None
     """Only for a character CNN over Unicode; bytes do not need a table."""
@@ -127,7 +127,7 @@ def shapes_of(config: BiLMConfig, *, softmax_words: int | None) -> dict[str, Sha
     return shapes
 
 
-def compare(found: Mapping[str, Shape], needed: Mapping[str, Shape], *, where: str) -> list[str]:
+def check_shapes(found: Mapping[str, Shape], needed: Mapping[str, Shape], *, where: str) -> list[str]:
     """Names in `found` that are not needed; an error lists every missing or misshapen tensor."""
     wrong = [f"{name} is missing; its shape must be {shape}" for name, shape in needed.items() if name not in found]
     wrong += [

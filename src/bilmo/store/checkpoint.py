@@ -1,6 +1,6 @@
 """A checkpoint: tensors and progress in one file, replaced as a whole.
 
-It holds no dates and no clocks except the seconds computed: two runs that did the same have the same bytes.
+It contains no timestamps.
 
 Knows: safetensors, torch.optim. Blind to: what is trained.
 """
@@ -59,7 +59,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Give an optimizer back what `optimizer_tensors` returned."""
+    """Load the result of `optimizer_tensors` into an optimizer."""
     state: dict[int, dict[str, Tensor]] = {}
     for key, value in tensors.items():
         number, name = key.split("/")

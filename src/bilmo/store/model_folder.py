@@ -19,7 +19,7 @@ from bilmo.ids.vocab import Vocab
 from bilmo.net.config import STRICT, BiLMConfig, Direction
 from bilmo.net.state import State
 from bilmo.store.atomic import new_files, new_folder, read_published
-from bilmo.store.bundle import Bundle, Shape, compare, shapes_of
+from bilmo.store.bundle import Bundle, Shape, check_shapes, shapes_of
 from bilmo.store.card import card_of
 from bilmo.store.tensors_file import write_tensors
 from bilmo.store.validate import checked, parse_json, same_length, sha256_of, with_path_in_error
@@ -159,7 +159,7 @@ def _read_tensors(path: Path, config: FolderConfig) -> dict[str, Tensor]:
             needed = with_path_in_error(path.parent / CONFIG, lambda: shapes_of(config.network, softmax_words=rows))
             if any(name.startswith("start.") for name in found):
                 needed |= _start_shapes(config.network)
-            unused = compare(found, needed, where=str(path))
+            unused = check_shapes(found, needed, where=str(path))
             if unused:
                 raise WeightsError(f"{path}: {', '.join(unused)} do not belong to the network in {CONFIG}")
             if sha256_of(path) != config.sha256:

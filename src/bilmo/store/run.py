@@ -8,7 +8,7 @@ A run makes an output, a file or a folder, and has a work folder with
 and whatever the run keeps to resume from: checkpoints, finished parts. `store.atomic` has the rest: `new_file` for
 checkpoints, `new_files` for the best result so far.
 
-    with open_run(folder, folder / "training", kind="training run", identity=Identity(settings, inputs)) as run:
+    with open_run(folder, folder / WORK, kind="training run", identity=Identity(settings, inputs)) as run:
         state = read(run.work / "checkpoint") if run.resumed else fresh()
         run.start()
         ...
@@ -31,7 +31,8 @@ from filelock import FileLock, Timeout
 from bilmo.errors import ConfigError, OutputError
 from bilmo.store.atomic import PARTIAL, new_file, unwritable_message
 
-RUN, LOCK = "run.json", "bilmo.lock"
+WORK, RUN, LOCK = "training", "run.json", "bilmo.lock"
+"""The work folder of a run whose output is a folder; its description and its lock."""
 FORMAT = 2
 """Of run.json and of all that a run keeps beside it; raised when runs of the version before cannot be resumed.
 Format 1 had no number."""

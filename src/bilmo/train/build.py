@@ -88,7 +88,7 @@ class ModelPlan:
 
 
 def plan_model(recipe: NetworkRecipe, text: TextRecipe, words: list[str], counts: NDArray[np.int64]) -> ModelPlan:
-    """The plan of a new model for these words, which are sorted by falling count."""
+    """The plan of a new model for these words, which are in descending order of frequency."""
     vocab = _vocab(text, words, counts)
     given: vectors.Vectors | None = None
     chars: CharTable | None = None
@@ -106,7 +106,7 @@ def plan_model(recipe: NetworkRecipe, text: TextRecipe, words: list[str], counts
 
 
 def _frequent(counts: NDArray[np.int64], least: int) -> int:
-    """The number of words, sorted by falling count, that occur often enough; the marks always count."""
+    """The number of words, in descending order of frequency, that occur often enough; the marks always count."""
     return int((counts[3:] >= least).sum()) + 3
 
 

@@ -1,4 +1,4 @@
-"""Text to ids on disk, once: the distinct words by falling count, and every sentence as word ids.
+"""Text to ids on disk, once: the distinct words in descending order of frequency, and every sentence as word ids.
 
 Text is held out by whole lines (paragraphs), chosen by their content, so that no paragraph is on both sides, however
 often it occurs. Memory grows with the number of distinct words only.
@@ -32,7 +32,7 @@ from bilmo.text.split import splitter
 Side = Literal["train", "held_out"]
 SIDES: tuple[Side, ...] = ("train", "held_out")
 PARTS = {"ids": "<u4", "ends": "<i8"}
-AT_ONCE = 1 << 20
+IDS_AT_ONCE = 1 << 20
 """Ids in memory at a time when they are renumbered."""
 FACTS, FORMAT = "facts.json", 2
 """Format 1 had no number."""
@@ -81,7 +81,7 @@ class Corpus:
 
     @property
     def words(self) -> list[str]:
-        """All distinct words: the marks, then words by falling count in the training text."""
+        """All distinct words: the marks, then words in descending order of frequency in the training text."""
         return (self.folder / "words.txt").read_text(encoding="utf-8").split("\n")[:-1]
 
     @property
@@ -178,7 +178,7 @@ def _share(line: str, seed: int) -> float:
 
 
 def _by_count(words: list[str], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """First-occurrence numbers in the order of final ids: the marks, then by falling count, ties by code point."""
+    """First-occurrence number of each id: marks, then words in descending order of frequency, then by code point."""
     rest = sorted(range(len(MARKS), len(words)), key=lambda n: (-counts[n], words[n]))
     return np.array([*range(len(MARKS)), *rest], dtype=np.int64)
 
@@ -188,6 +188,6 @@ def _renumber(path: Path, order: NDArray[np.int64]) -> None:
     new = np.empty(len(order), dtype=PARTS["ids"])
     new[order] = np.arange(len(order), dtype=np.uint32)
     with path.open("r+b") as file:  # not mapped, because then all of it would end up in memory
-        while piece := file.read(new.itemsize * AT_ONCE):
+        while piece := file.read(new.itemsize * IDS_AT_ONCE):
             file.seek(-len(piece), os.SEEK_CUR)
             file.write(new[np.frombuffer(piece, dtype=PARTS["ids"])].tobytes())

@@ -22,7 +22,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Ready:
     """Before the first step."""
 
     corpus: Facts
@@ -80,4 +80,4 @@ class Finished:
     reason: str
 
 
-Event = Prepared | Step | Evaluation | Finished
+Event = Ready | Step | Evaluation | Finished

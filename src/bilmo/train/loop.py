@@ -83,7 +83,7 @@ class Loop:
         self.progress = Progress()
 
     def _softmax_bias(self) -> Tensor | None:
-        """What a new softmax starts with, (V,): learning it word by word would take thousands of steps."""
+        """The initial softmax bias (V,) from word counts; learning it would take thousands of steps."""
         if self._prior is None:
             return None
         vocab = self.plan.vocab
@@ -162,7 +162,7 @@ class Loop:
             progress.usual_loss = loss if usual is None else 0.98 * usual + 0.02 * loss
             self._state = after.detach() if recipe.context == "stream" else None
             if self._average:
-                # A young average forgets faster, or it would be mostly the random weights of the beginning.
+                # Decay faster at first; otherwise the initial random weights dominate the average.
                 keep = min(recipe.average, (1 + progress.steps) / (10 + progress.steps))
                 new = self.model.state_dict()
                 for name, average in self._average.items():
@@ -199,7 +199,7 @@ class Loop:
         return found, after
 
     def try_step(self, text: TextStep) -> float:
-        """Compute a step without making it; returns the seconds."""
+        """Run forward and backward without updating weights; returns the seconds."""
         began = time.perf_counter()
         with seeded(0):
             self._gradients(text, np.random.default_rng(0))

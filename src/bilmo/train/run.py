@@ -27,7 +27,7 @@ from bilmo.store import model_folder
 from bilmo.store.bundle import Bundle
 from bilmo.store.card import card_of
 from bilmo.store.checkpoint import CHECKPOINT
-from bilmo.store.run import Identity, open_run
+from bilmo.store.run import WORK, Identity, open_run
 from bilmo.store.validate import sha256_of
 from bilmo.text.files import STDIN, all_lines, files
 from bilmo.text.split import choose_split
@@ -38,15 +38,15 @@ from bilmo.train.card import TrainingSection
 from bilmo.train.corpus import Corpus
 from bilmo.train.cost import estimate, need_memory
 from bilmo.train.curve import draw
-from bilmo.train.events import Evaluation, Event, Finished, Prepared, Step
+from bilmo.train.events import Evaluation, Event, Finished, Ready, Step
 from bilmo.train.loop import Loop
 from bilmo.train.model import WordArrays
 from bilmo.train.optimizer import device_of
 from bilmo.train.recipe import Recipe
 from bilmo.train.tensorboard import tensorboard
 
-WORK, CORPUS, LOG, CURVE = "training", "corpus", "train.jsonl", "curve.svg"
-SPOILED, TOO_OFTEN = 3, 10
+CORPUS, LOG, CURVE = "corpus", "train.jsonl", "curve.svg"
+RESTORE_AFTER, GIVE_UP_AFTER = 3, 10
 """Steps in a row that explode before the weights of the last checkpoint are restored, and before the run gives up."""
 
 
@@ -93,7 +93,7 @@ def train(
             yield Finished(loop.progress, reason)
             return
         notes = ["standard input is not read; the run continues with the text that it was started with"]
-        yield _prepared(corpus, plan, loop, notes if unread else [])
+        yield _ready(corpus, plan, loop, notes if unread else [])
         names = [file.name for file in files(texts)]
         card = TrainingSection(recipe, corpus.facts, texts=names, base=base.name if base else None)
         _remove_torn_line(folder / LOG)
@@ -104,9 +104,9 @@ def train(
                     _log(event, log)
                     show(event)
                     exploded = exploded + 1 if event.skipped else 0
-                    if exploded >= TOO_OFTEN:
+                    if exploded >= GIVE_UP_AFTER:
                         raise _gave_up(event, loop)
-                    if exploded == SPOILED and path.exists():  # the step before them must have spoiled the weights
+                    if exploded == RESTORE_AFTER and path.exists():  # the step before them spoiled the weights
                         loop.restore_weights(checkpoint.read(path))
                     if event.number % recipe.train.save_every == 0 and not event.skipped:
                         _save(loop, path, log)
@@ -197,10 +197,10 @@ def _resume(loop: Loop, path: Path) -> None:
         ) from None
 
 
-def _prepared(corpus: Corpus, plan: ModelPlan, loop: Loop, notes: list[str]) -> Prepared:
+def _ready(corpus: Corpus, plan: ModelPlan, loop: Loop, notes: list[str]) -> Ready:
     vocab = np.array(plan.vocab.ids(corpus.words))
     held_out = np.asarray(corpus.text("held_out").ids)
-    return Prepared(
+    return Ready(
         corpus=corpus.facts,
         vocab=len(plan.vocab),
         unknown=float((vocab[held_out] == plan.vocab.unknown).mean()) if len(held_out) else 0.0,
@@ -220,14 +220,14 @@ def _log(event: Step | Evaluation, log: IO[str]) -> None:
 
 
 def _save(loop: Loop, path: Path, log: IO[str]) -> None:
-    """Save a checkpoint; the log is on the disk first, because a checkpoint must not know more than the log."""
+    """Save a checkpoint. Sync the log first, so that it has every step of the checkpoint."""
     os.fsync(log.fileno())
     checkpoint.write(path, loop.checkpoint())
 
 
 def _gave_up(event: Step, loop: Loop) -> BilmoError:
     return BilmoError(
-        f"{TOO_OFTEN} steps in a row exploded, up to step {event.number} (loss {event.loss:.4g}, usual loss "
+        f"{GIVE_UP_AFTER} steps in a row exploded, up to step {event.number} (loss {event.loss:.4g}, usual loss "
         f"{loop.progress.usual_loss}). The run stops and keeps its last checkpoint. Try a lower rate in another folder."
     )
 

@@ -125,7 +125,7 @@ def assert_same(path: Path, given: Table, ending: str) -> None:
 @pytest.mark.parametrize("ending", READERS)
 def test_every_format_gives_back_what_was_written(tmp_path, ending, spec, monkeypatch):
     monkeypatch.setattr("bilmo.embed.output.parquet.GROUP", 100)
-    monkeypatch.setattr("bilmo.embed.output.hdf5.AT_ONCE", 4)
+    monkeypatch.setattr("bilmo.embed.output.hdf5.SENTENCES_AT_ONCE", 4)
     if ending == ".parquet":
         pytest.importorskip("pyarrow")
     given = table(spec)

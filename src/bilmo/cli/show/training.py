@@ -17,7 +17,7 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from bilmo.cli.show.tables import bar, pairs
 
 if TYPE_CHECKING:
-    from bilmo.train.events import Event, Prepared
+    from bilmo.train.events import Event, Ready
 
 YEAR = 365 * 24 * 3600
 MANY_UNKNOWN = 0.1
@@ -27,8 +27,8 @@ MANY_UNKNOWN = 0.1
 def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
     """Show the progress of a training run and its result. `more_words`: options that enlarge the vocabulary."""
     from bilmo.store.checkpoint import CHECKPOINT
-    from bilmo.store.run import RUN
-    from bilmo.train.events import Evaluation, Finished, Prepared, Step
+    from bilmo.store.run import RUN, WORK
+    from bilmo.train.events import Evaluation, Finished, Ready, Step
 
     columns = (
         TextColumn("{task.description}"),
@@ -40,8 +40,8 @@ def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
         with bar(*columns) as shown:
             task = shown.add_task("training", total=1.0)
             for event in events:
-                if isinstance(event, Prepared):
-                    _prepared(event, more_words)
+                if isinstance(event, Ready):
+                    _ready(event, more_words)
                 elif isinstance(event, Step):
                     speed = event.words / event.seconds
                     shown.update(task, completed=event.done, description=f"loss {event.loss:.3f}  {speed:,.0f} words/s")
@@ -60,8 +60,8 @@ def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
                     best = "" if found.best is None else f"; held-out perplexity {math.exp(found.best):.2f}"
                     print(f"{folder}: {event.reason}; {found.steps:,} steps in {found.seconds / 60:.1f} minutes{best}")
     except KeyboardInterrupt:
-        if (folder / "training" / RUN).exists():
-            saved = (folder / "training" / CHECKPOINT).exists()
+        if (folder / WORK / RUN).exists():
+            saved = (folder / WORK / CHECKPOINT).exists()
             how = (
                 "resumes from the last checkpoint" if saved else "starts training again, without reading the text again"
             )
@@ -69,7 +69,7 @@ def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
         raise
 
 
-def _prepared(event: Prepared, more_words: str) -> None:
+def _ready(event: Ready, more_words: str) -> None:
     """Print the facts that are known before training."""
     for note in event.notes:
         print(f"note: {note}", file=sys.stderr)

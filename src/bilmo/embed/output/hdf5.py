@@ -19,7 +19,7 @@ from bilmo.store.atomic import new_file
 SENTENCES, TOKENS = "sentence_to_index", "tokens"
 MOST_NAMED = 1_000_000
 """Sentences up to which `sentence_to_index` is written: readers load that text as a whole."""
-AT_ONCE = 4096
+SENTENCES_AT_ONCE = 4096
 """Sentences whose tokens are written in one call."""
 
 
@@ -73,6 +73,6 @@ def _write_tokens(file: h5py.File, table: Table) -> None:
     at = 0
     for row in table.read():
         some.append(json.dumps(row.tokens))  # escaped, because strings in HDF5 cannot hold NUL or lone surrogates
-        if len(some) == AT_ONCE or at + len(some) == table.sentences:
+        if len(some) == SENTENCES_AT_ONCE or at + len(some) == table.sentences:
             stored[at : at + len(some)] = some
             at, some = at + len(some), []

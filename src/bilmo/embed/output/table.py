@@ -36,7 +36,7 @@ class VectorSpec:
     """One vector per text instead of one per token."""
     dtype: str = "float32"
     split_by_bilmo: bool = False
-    """The user does not know the tokens, so files must hold them."""
+    """bilmo tokenized the text, so output files include the tokens."""
 
     def shape(self, tokens: int) -> tuple[int, ...]:
         """(L, N, W); without L if layers are mixed, without N if tokens are pooled."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from bilmo.errors import DamagedFile
 from bilmo.store.checkpoint import CHECKPOINT
-from bilmo.store.run import Identity, open_run
+from bilmo.store.run import WORK, Identity, open_run
 from bilmo.tasks.core import checkpoint, task_folder
 from bilmo.tasks.core.estimator import Estimator, Training
 from bilmo.tasks.core.events import Epoch, Event, Finished
@@ -40,7 +40,7 @@ def fit(
     """Fit into a folder, or resume the same run where it stopped; `model` is where the biLM can be found again."""
     training = task.training(train, dev=dev)  # before the folder is made: the examples can be used
     identity = _identity(task, train, dev)
-    with open_run(folder, folder / "training", kind="task run", identity=identity) as run:
+    with open_run(folder, folder / WORK, kind="task run", identity=identity) as run:
         path = run.work / CHECKPOINT
         if path.exists():
             _resume(training, path)
