@@ -24,7 +24,7 @@ def gradients(loss, softmax, outputs):
 
 @pytest.mark.parametrize("at_once", [1, 120, 1 << 22])
 def test_the_full_loss_and_its_gradients_are_those_of_plain_autograd(monkeypatch, at_once):
-    monkeypatch.setattr(bilmo.train.loss, "AT_ONCE", at_once)
+    monkeypatch.setattr(bilmo.train.loss, "CHUNK_LOGITS", at_once)
     softmax, outputs, targets = problem()
     logits = outputs @ softmax.weight.t() + softmax.bias
     expected = torch.nn.functional.cross_entropy(logits, targets, reduction="mean")
@@ -104,7 +104,7 @@ def test_a_target_that_was_drawn_does_not_count_twice():
 
 @pytest.mark.parametrize("at_once", [1, 1 << 22])
 def test_the_sampled_gradients_are_those_of_plain_autograd(monkeypatch, at_once):
-    monkeypatch.setattr(bilmo.train.loss, "AT_ONCE", at_once)
+    monkeypatch.setattr(bilmo.train.loss, "CHUNK_LOGITS", at_once)
     softmax, outputs, targets = problem(words=40)
     words, draws = LogUniform(40).draw(12, np.random.default_rng(5))
     correction = LogUniform(40).log_expected(torch.arange(40), draws)

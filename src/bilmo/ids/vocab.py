@@ -1,4 +1,4 @@
-"""Words and their ids, in the order of vocab.txt: the three marks, then words by falling count.
+"""Words and their ids, in the order of vocab.txt: the three marks, then words in descending order of frequency.
 
 Knows: words. Blind to: files, arrays, characters.
 """

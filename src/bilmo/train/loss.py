@@ -26,7 +26,7 @@ from bilmo.net.softmax import Softmax
 Loss = Callable[[Softmax, Tensor, Tensor], tuple[Tensor, Tensor]]
 """Softmax, outputs (N, D) and targets (N,) to the mean loss, with gradients, and the loss of each (N,), without."""
 
-AT_ONCE = 1 << 22
+CHUNK_LOGITS = 1 << 22
 """Logits in memory at a time (16 MB of float32)."""
 
 
@@ -58,7 +58,7 @@ class _Scored(Function):
         each = outputs.new_empty(len(outputs))
         d_outputs, d_rows, d_row_bias = torch.empty_like(outputs), torch.zeros_like(rows), torch.zeros_like(row_bias)
         d_true = outputs.new_empty(len(outputs))  # gradient of the target's logit, if it is computed separately
-        step = min(max(1, AT_ONCE // len(rows)), len(outputs))
+        step = min(max(1, CHUNK_LOGITS // len(rows)), len(outputs))
         buffer = outputs.new_empty(step, len(rows))  # one for all pieces: allocating it takes longer than the sums
         for at in range(0, len(outputs), step):
             piece = slice(at, at + step)
@@ -131,8 +131,8 @@ def full_loss(softmax: Softmax, outputs: Tensor, targets: Tensor) -> tuple[Tenso
 class LogUniform:
     """Draws distinct words, frequent ones more often: P(k) = log((k + 2) / (k + 1)) / log(V + 1).
 
-    The vocabulary must be sorted by falling count. Draws are repeated until there are enough distinct words, and the
-    expected count of a word is the probability that it occurs in that number of draws.
+    The vocabulary must be sorted in descending order of frequency. Draws are repeated until there are enough distinct
+    words, and the expected count of a word is the probability that it occurs in that number of draws.
     """
 
     def __init__(self, words: int) -> None:
