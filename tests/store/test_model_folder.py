@@ -26,6 +26,7 @@ from bilmo.net.state import State
 from bilmo.store import atomic
 from bilmo.store import model_folder as own
 from bilmo.store.bundle import Bundle
+from bilmo.store.validate import sha256_of
 
 import old_models
 from old_models import SENTENCES, cuts, flips, little_memory, write_checkpoint, write_hdf5, write_manylangs
@@ -74,7 +75,7 @@ def same(a: Bundle, b: Bundle) -> None:
 def reseal(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
     """Other tensors in a folder, whose hash is made to fit."""
     save_file(tensors, folder / "model.safetensors")
-    change(folder, sha256=own.sha256_of(folder / "model.safetensors"))
+    change(folder, sha256=sha256_of(folder / "model.safetensors"))
 
 
 def test_a_folder_of_format_1_is_read_as_the_same_model(saved):
@@ -189,7 +190,7 @@ def test_a_missing_or_unreadable_card_does_no_harm(saved, content):
 
 def test_an_existing_folder_is_not_overwritten(tmp_path, saved):
     before = {file.name: file.read_bytes() for file in saved.iterdir()}
-    with pytest.raises(OutputError, match="exists already"):
+    with pytest.raises(OutputError, match="already exists"):
         own.write(layouts.read(saved), saved)
     assert {file.name: file.read_bytes() for file in saved.iterdir()} == before
 
@@ -303,12 +304,12 @@ BAD = {
     "a key too many": ({"more": 1}, "more: "),
     "a wrong type": ({"network__layers": "two"}, "network.layers: .*; found 'two'"),
     "an unknown cell": ({"network__cell__kind": "qrnn"}, "network.cell.kind: .*; found 'qrnn'"),
-    "a contradiction": ({"network__cell__project": False}, "a projection clip without a projection"),
+    "a contradiction": ({"network__cell__project": False}, "projection_clip needs a projection"),
     "no layers": ({"network__layers": 0}, "layers is 0; it must be from 1 to 100"),
     "a giant": ({"network__width": 10**30}, "width is 1000000000000000000000000000000"),
     "directions": (
         {"network__directions": ["backward", "forward"]},
-        "directions are forward, backward, or both in this order",
+        "directions must be forward, backward, or both in this order",
     ),
     "no number": ({"network__cell__cell_clip": float("nan")}, "cell_clip is nan"),
 }

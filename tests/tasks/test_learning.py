@@ -15,9 +15,10 @@ from bilmo.errors import BilmoError, ConfigError, TextError
 from bilmo.store.vectors_file import Vectors
 from bilmo.tasks.classify.classifier import Classifier
 from bilmo.tasks.classify.settings import HEADS as CLASSIFY
-from bilmo.tasks.classify.task import TextItem
-from bilmo.tasks.core.estimator import split_off
+from bilmo.tasks.classify.task import PreparedClassify, TextItem
+from bilmo.tasks.core import checkpoint
 from bilmo.tasks.core.events import Epoch, Finished, Started
+from bilmo.tasks.core.examples import split_off
 from bilmo.tasks.core.loop import batches
 from bilmo.tasks.core.measure import by_label
 from bilmo.tasks.core.settings import Settings, check_settings
@@ -141,14 +142,16 @@ def test_an_interrupted_run_resumes_to_the_same_result(tiny, tmp_path, settings)
     settings = SMALL | {"dropout": 0.5, "epochs": 5} | settings
     whole = Classifier(tiny, **settings).fit(some, labels)
     path = tmp_path / "checkpoint"
-    broken = Classifier(tiny, **settings)
-    for event in broken.events(Dataset(some, labels), checkpoint=path):
+    broken = Classifier(tiny, **settings).training(Dataset(some, labels))
+    for event in broken.events():
         if isinstance(event, Epoch) and event.number == 2:
+            checkpoint.write(path, broken.loop.checkpoint())
             break
     resumed = Classifier(tiny, **settings)
-    epochs = [e.number for e in resumed.events(Dataset(some, labels), checkpoint=path) if isinstance(e, Epoch)]
-    assert epochs == [3, 4, 5]
-    assert np.allclose(whole.predict_proba(some), resumed.predict_proba(some), atol=1e-6)
+    training = resumed.training(Dataset(some, labels))
+    training.loop.resume(checkpoint.read(path))
+    assert [e.number for e in training.events() if isinstance(e, Epoch)] == [3, 4, 5]
+    assert np.array_equal(whole.predict_proba(some), resumed.predict_proba(some))
 
 
 def test_ctrl_c_keeps_the_best_epoch(tiny, monkeypatch):
@@ -160,15 +163,15 @@ def test_ctrl_c_keeps_the_best_epoch(tiny, monkeypatch):
         number = next(evaluations)
         if number == 3:
             raise KeyboardInterrupt
-        return replace(Classifier.measure(task, true, answers), value=(0.2, 0.9, 0.4)[number])
+        return replace(by_label(true, answers), value=(0.2, 0.9, 0.4)[number])
 
-    monkeypatch.setattr(task, "measure", measured)
+    monkeypatch.setattr(PreparedClassify, "measure", lambda self, true, answers: measured(true, answers))
     with pytest.warns(UserWarning, match="best epoch so far"):
         task.fit(some, labels)
     assert task.best_ == 0.9
     short = Classifier(tiny, **SMALL, epochs=2)
-    evaluations = itertools.count(1)
-    monkeypatch.setattr(short, "measure", lambda t, a: replace(Classifier.measure(task, t, a), value=next(evaluations)))
+    values = itertools.count(1)
+    monkeypatch.setattr(PreparedClassify, "measure", lambda self, t, a: replace(by_label(t, a), value=next(values)))
     short.fit(some, labels)  # it ends with its second epoch, the best one of the other task
     assert np.allclose(task.predict_proba(some), short.predict_proba(some), atol=1e-6)
 
@@ -178,7 +181,7 @@ def test_ctrl_c_before_the_first_evaluation_is_passed_on(tiny, monkeypatch):
         raise KeyboardInterrupt
 
     task = Classifier(tiny, **SMALL)
-    monkeypatch.setattr(task, "measure", stop)
+    monkeypatch.setattr(PreparedClassify, "measure", stop)
     with pytest.raises(KeyboardInterrupt):
         task.fit(*texts(20))
 
@@ -187,7 +190,7 @@ def test_training_stops_early_and_keeps_the_best_epoch(tiny, monkeypatch):
     task = Classifier(tiny, **SMALL, epochs=30, patience=2)
     values = iter([0.0, 0.0, 0.0, 0.5, 0.4, 0.5])
     score = by_label(["a"], ["a"])
-    monkeypatch.setattr(task, "measure", lambda *_: replace(score, value=next(values)))
+    monkeypatch.setattr(PreparedClassify, "measure", lambda *_: replace(score, value=next(values)))
     *_, end = task.events(Dataset(*texts(20)))
     assert isinstance(end, Finished)
     assert (end.epoch, end.value, end.why) == (4, 0.5, "stopped early: no improvement in the last 2 epochs")
@@ -222,7 +225,7 @@ def test_a_test_set_in_another_scheme_gets_the_same_score(tiny):
     task = Tagger(tiny, **SMALL, epochs=8).fit(some, tags)
     other = [spans.write(spans.spans(one), len(one), "BIOES") for one in tags]
     answers = task.predict(some)
-    assert task.measure(other, answers) == task.measure(tags, answers)
+    assert task.prepared_.measure(other, answers) == task.prepared_.measure(tags, answers)
 
 
 def test_word_vectors_of_every_kind(tiny):
@@ -314,9 +317,13 @@ def test_mistakes_have_clear_errors(tiny):
         (ConfigError, "layers are numbered 0", lambda: Classifier(tiny, mix=7).fit(some, labels)),
         (ConfigError, "the task has no input", lambda: Classifier(None).fit(some, labels)),
         (ConfigError, "dropout is 1", lambda: Classifier(tiny, dropout=1).fit(some, labels)),
-        (ConfigError, "afresh", lambda: Classifier(bilmo.Embedder(tiny.bundle, start="carry")).fit(some, labels)),
+        (
+            ConfigError,
+            "carry a state",
+            lambda: Classifier(bilmo.Embedder(tiny.bundle, start="carry")).fit(some, labels),
+        ),
         (TextError, "nothing to learn", lambda: Classifier(tiny).fit(some, ["a"] * 10)),
-        (TextError, "10 texts, but 1 answers", lambda: Classifier(tiny).fit(some, ["a"])),
+        (TextError, "10 texts, but labels for 1", lambda: Classifier(tiny).fit(some, ["a"])),
         (TextError, "no examples", lambda: Classifier(tiny).fit([], [])),
         (TextError, "found one string", lambda: Classifier(tiny).fit("text", labels)),
         (TextError, "a label is 'a' (str); labels must be all", lambda: Classifier(tiny).fit(some, [1, "a"] * 5)),

@@ -13,8 +13,7 @@ from bilmo.cli.options import Model
 from bilmo.cli.task_options import Cache, Dev, Form, Test, Train, WordVectors, task_group, with_settings
 
 if TYPE_CHECKING:
-    from bilmo.tasks.core.estimator import Estimator
-    from bilmo.tasks.core.spec import AnyTask
+    from bilmo.tasks.core.spec import AnyEstimator, AnyTask
 
 Output = Annotated[
     Path,
@@ -53,7 +52,9 @@ def fit(task: AnyTask) -> Callable[..., None]:
             end = learning.watch(run.fit(estimator, output, train_data, dev_data, model=str(model)))
         except KeyboardInterrupt:
             if (output / "config.json").exists():
-                print(f"bilmo: {output} holds the best epoch so far; the same command resumes the run", file=sys.stderr)
+                print(
+                    f"bilmo: {output} contains the best epoch so far; the same command resumes the run", file=sys.stderr
+                )
             raise
         if end is not None:
             print(f"{output}: {end.why}; the best epoch is {end.epoch}, with {end.value:.4f} on dev")
@@ -68,13 +69,13 @@ def fit(task: AnyTask) -> Callable[..., None]:
         f"""Train on your examples to predict {task.summary}.
 
         The input of each token is [word vectors ; characters ; mixed ELMo layers]. With a frozen model (the default)
-        the layers of the data are computed once and stored. The same command again resumes an interrupted run; Ctrl-C
+        the layers of the data are computed once and stored. The same command resumes an interrupted run; Ctrl-C
         keeps the best epoch so far.
         """,
     )
 
 
-def show_score(estimator: Estimator[Any, Any], examples: Sequence[Any], answers: Sequence[Any]) -> None:
+def show_score(estimator: AnyEstimator, examples: Sequence[Any], answers: Sequence[Any]) -> None:
     """Predict and measure; labels that do not occur in the training data can never be predicted, so they are named."""
     from bilmo.cli.show import learning
     from bilmo.cli.show import tables as show
@@ -83,7 +84,7 @@ def show_score(estimator: Estimator[Any, Any], examples: Sequence[Any], answers:
     if unseen:
         named = ", ".join(f"{label} ({count:,})" for label, count in unseen.items())
         show.notes([f"labels that are not in the training data and are never predicted: {named}"])
-    learning.score(estimator.measure(answers, estimator.predict(examples)))
+    learning.score(estimator.prepared_.measure(answers, estimator.predict(examples)))
 
 
 app = task_group(fit, "Fit a task on labelled examples, on top of a model. `bilmo fit TASK --help` lists its options.")

@@ -48,9 +48,9 @@ STREAM_BATCHES = 4
 class Embedder:
     """A model that embeds.
 
-    Any number of threads may use one Embedder at the same time, also by asyncio's `to_thread`; a forked process may
-    use that of its parent, with one thread for torch. Only with start="carry" does a call change the Embedder: the
-    carried state belongs to one caller at a time.
+    Any number of threads may use one Embedder at the same time, also through asyncio's `to_thread`. A forked process
+    may use the Embedder of its parent, with one thread for torch. A call changes the Embedder only with start="carry":
+    the carried state belongs to one caller at a time.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Embedder:
     def layers(self, sentences: Iterable[Sentence]) -> list[Vectors]:
         """For each sentence (L+1, tokens, 2D): layer 0 is the word alone, the others see its context.
 
-        With start="carry" the call is one batch, and sentence k continues where sentence k of the last call ended.
+        With start="carry", the call is one batch, and sentence k continues where sentence k of the last call ended.
         """
         return self._vectors(listed(sentences), None)
 
@@ -136,8 +136,8 @@ class Embedder:
         a list in the same order.
 
         mix: a mix of `bilmo.Mix` that needs no training; "all" keeps the layers, (L+1, tokens, 2D).
-        pool: "mean" or "max" over the tokens gives one vector per text, zeros if it has no tokens.
-        dtype: "float16" needs half the space and keeps three digits.
+        pool: "mean" or "max" over the tokens gives one vector per text; a text without tokens gets zeros.
+        dtype: "float16" takes half the space and keeps about three digits.
         """
         if isinstance(texts, str):
             return self.embed([texts], mix=mix, pool=pool, dtype=dtype)[0]
@@ -162,9 +162,9 @@ class Embedder:
         pool: Pool = "none",
         dtype: DType = "float32",
     ) -> Iterator[Embedded] | Iterator[Floats]:
-        """As `embed`, text by text, for any number of texts: only a few batches are in memory at a time.
+        """Like `embed`, for any number of texts: only a few batches are in memory at a time.
 
-        With start="carry" each text continues where the one before ended.
+        With start="carry", each text continues where the previous one ended.
         """
         check(pool, dtype)
         if isinstance(texts, str):
@@ -200,7 +200,7 @@ class Embedder:
         check(pool, dtype)
         if mix == "weighted":
             raise ConfigError(
-                "a weighted mix is learned with a task: use module(), or mix='mean', which is where its training starts"
+                "a weighted mix is learned with a task: use module(), or mix='mean', which is an untrained weighted mix"
             )
         if self.start == "carry":
             rows = [[list(chain.from_iterable(row))] for row in rows]
@@ -238,7 +238,7 @@ class Embedder:
         self._carried = State.from_named(tensors) if tensors else None
 
     def log_probs(self, sentences: Iterable[Sentence]) -> list[Vectors]:
-        """For each sentence (2, tokens + 1): natural logs of probabilities by the full softmax.
+        """For each sentence (2, tokens + 1): natural logarithms of probabilities, with the full softmax.
 
         Row 0, forward: each word given those before it, then `</S>`. Row 1, backward: `<S>`, then each word, given
         those after it. A network of one direction has only its row.
@@ -246,7 +246,7 @@ class Embedder:
         if self._softmax is None or self.bundle.vocab is None:
             raise NoSoftmax(
                 f"this model ({self.bundle.layout}) has no softmax, so it gives vectors but no probabilities. "
-                "Of the old layouts only a TensorFlow checkpoint has one."
+                "Of the old layouts, only TensorFlow checkpoints have one."
             )
         vocab, width = self.bundle.vocab, self.config.width
         sentences = listed(sentences)
@@ -288,7 +288,7 @@ class Embedder:
     ) -> ElmoModule:
         """The model as a torch module: token lists in, (B, T, width) and mask out.
 
-        mixes: number of mixes, each with its own weights; more than one give a tuple of tensors.
+        mixes: number of mixes, each with its own weights; more than one gives a tuple of tensors.
         tune: train the network too; otherwise its parameters do not require gradients.
         The other settings are those of `bilmo.Mix`, where `mix` is its `how`.
 

@@ -16,7 +16,7 @@ from bilmo.errors import VocabError, WeightsError
 from bilmo.formats.bilmtf import read_vocab, vocab_file
 from bilmo.formats.hdf5 import WeightsFile
 from bilmo.formats.weight_map import finite_float32
-from bilmo.store.model_folder import same_length
+from bilmo.store.validate import same_length
 
 
 def read(path: Path, width: int) -> tuple[list[str], NDArray[np.float32]]:
@@ -31,7 +31,7 @@ def read(path: Path, width: int) -> tuple[list[str], NDArray[np.float32]]:
         values = finite_float32(file.read("embedding"), f"{path}: embedding")
     beside = vocab_file(path.parent)
     if beside is None:
-        raise VocabError(f"{path.parent}: no vocab.txt beside {path.name}, so the words of its vectors are unknown")
+        raise VocabError(f"{path.parent}: no vocab.txt next to {path.name}, so the words of its vectors are unknown")
     words = read_vocab(beside).words
     same_length(beside, len(words), len(values))
     return list(words), values

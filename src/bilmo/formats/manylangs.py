@@ -23,7 +23,7 @@ from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END, UNKNOWN, CharTable
 from bilmo.ids.vocab import MARKS, Vocab
 from bilmo.net.config import BiLMConfig, CellConfig, CharsConfig, TableConfig, WordsConfig
 from bilmo.store.bundle import Bundle, Shape
-from bilmo.store.model_folder import naming, read_json
+from bilmo.store.validate import read_json, with_path_in_error
 from bilmo.text.files import lines
 
 NEEDS = ("encoder.pkl", "token_embedder.pkl")
@@ -70,7 +70,7 @@ def read(folder: Path) -> Bundle:
     embedder = shape.token_embedder
     chars = _char_table(folder / "char.dic", embedder, source.shapes, notes) if embedder.char_dim else None
     vocab = _vocab(folder / "word.dic", source.shapes, notes) if embedder.word_dim else None
-    config = naming(folder, lambda: _network(shape, chars, vocab))
+    config = with_path_in_error(folder, lambda: _network(shape, chars, vocab))
     weights, unused = read_weights(source, _weight_map(config), str(folder))
     if unused:
         notes.append(f"not used: {', '.join(unused)}")
@@ -130,7 +130,9 @@ class Pickles:
                     "bilmo loads tensors only and never runs code from a pickle."
                 ) from None
             if not isinstance(found, dict) or not all(_plain(*pair) for pair in found.items()):
-                raise DamagedFile(f"{folder / name}: holds a {type(found).__name__}, not a dictionary of plain tensors")
+                raise DamagedFile(
+                    f"{folder / name}: contains a {type(found).__name__}, not a dictionary of plain tensors"
+                )
             for tensor, value in found.items():
                 claimed, held = value.numel() * value.element_size(), value.untyped_storage().nbytes()
                 if claimed > held:
@@ -177,7 +179,7 @@ def _architecture(folder: Path, shapes: Mapping[str, Shape], notes: list[str]) -
     notes.append(
         f"{name} is not in the folder; sizes come from the weights; relu, clips of 3 and 50 characters are assumed"
     )
-    return naming(folder, lambda: _from_shapes(shapes))
+    return with_path_in_error(folder, lambda: _from_shapes(shapes))
 
 
 def _from_shapes(shapes: Mapping[str, Shape]) -> Architecture:
@@ -242,7 +244,7 @@ def _char_table(path: Path, embedder: TokenEmbedder, shapes: Mapping[str, Shape]
     if odd:
         notes.append(f"{path.name}: ignored, because they are not single characters: {' '.join(odd)}")
         entries = ["" if entry in odd else entry for entry in entries]
-    return naming(path, lambda: CharTable(entries, embedder.max_characters_per_token))
+    return with_path_in_error(path, lambda: CharTable(entries, embedder.max_characters_per_token))
 
 
 def _vocab(path: Path, shapes: Mapping[str, Shape], notes: list[str]) -> Vocab:
@@ -255,7 +257,7 @@ def _vocab(path: Path, shapes: Mapping[str, Shape], notes: list[str]) -> Vocab:
     if odd := [entry for entry in entries if entry in MARKS]:
         notes.append(f"{path.name}: ignored, because they are marks in bilmo: {' '.join(odd)}")
         entries = ["" if entry in odd else entry for entry in entries]
-    return naming(path, lambda: Vocab(renamed.get(entry, entry) for entry in entries))
+    return with_path_in_error(path, lambda: Vocab(renamed.get(entry, entry) for entry in entries))
 
 
 TORCH_GATES = (0, 1, 3, 2)

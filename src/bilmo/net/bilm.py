@@ -103,7 +103,9 @@ class PreparedBiLM:
             )
         if precision == "int8":
             if bilm.config.cell.kind != "lstm":
-                raise ConfigError(f"precision int8 is for an LSTM; the cells of this model are {bilm.config.cell.kind}")
+                raise ConfigError(
+                    f"precision int8 needs LSTM cells; the cells of this model are {bilm.config.cell.kind}"
+                )
             need_int8()
         self.config = bilm.config
         self.words = PreparedWords(bilm.words, precision)

@@ -5,26 +5,24 @@ Knows: Bundle, safetensors. Blind to: other layouts, training.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
-from bilmo.errors import BilmoError, ConfigError, DamagedFile, OutputError, VocabError, WeightsError
+from bilmo.errors import ConfigError, DamagedFile, OutputError, WeightsError
 from bilmo.ids.chars import CharTable
 from bilmo.ids.vocab import Vocab
 from bilmo.net.config import STRICT, BiLMConfig, Direction
 from bilmo.net.state import State
-from bilmo.store.atomic import new_files, new_folder, read_published, umask
+from bilmo.store.atomic import new_files, new_folder, read_published
 from bilmo.store.bundle import Bundle, Shape, compare, shapes_of
 from bilmo.store.card import card_of
+from bilmo.store.tensors_file import write_tensors
+from bilmo.store.validate import checked, parse_json, same_length, sha256_of, with_path_in_error
 from bilmo.text.files import lines
 
 CONFIG, WEIGHTS, VOCAB, CHARS, CARD = "config.json", "model.safetensors", "vocab.txt", "chars.txt", "README.md"
@@ -67,13 +65,8 @@ def _fill(bundle: Bundle, partial: Path, folder: Path, dtype: DType = "float32")
         large = next((name for name, value in tensors.items() if not value.isfinite().all()), None)
         if large:
             raise OutputError(f"{folder}: values of {large} are too large for float16. Use float32.")
-    tensors = {name: value.contiguous() for name, value in tensors.items()}
-    try:
-        save_file(tensors, partial / WEIGHTS)
-    except SafetensorError as error:
-        raise OutputError(f"{folder}: the weights cannot be written ({error})") from None
-    (partial / WEIGHTS).chmod(0o666 & ~umask())  # safetensors writes files for the owner only
-    config = FolderConfig(bilmo_format=FORMAT, network=bundle.config, sha256=sha256_of(partial / WEIGHTS))
+    sha256 = write_tensors(partial / WEIGHTS, tensors)
+    config = FolderConfig(bilmo_format=FORMAT, network=bundle.config, sha256=sha256)
     _write_text(partial / CONFIG, json.dumps(asdict(config), indent=1))
     if bundle.vocab:
         _write_text(partial / VOCAB, "".join(f"{word}\n" for word in bundle.vocab.words))
@@ -127,13 +120,17 @@ def _read(folder: Path, config: FolderConfig) -> Bundle:
             f"{FORMAT}. Install a newer version."
         )
     network = config.network
-    vocab = naming(folder / VOCAB, lambda: Vocab(lines(folder / VOCAB))) if (folder / VOCAB).exists() else None
+    vocab = (
+        with_path_in_error(folder / VOCAB, lambda: Vocab(lines(folder / VOCAB))) if (folder / VOCAB).exists() else None
+    )
     weights = _read_tensors(folder / WEIGHTS, config)
     softmax = weights.get("softmax.weight")
     chars = None
     if network.words.chars and network.words.chars.kind == "unicode":
         most = network.words.chars.max_characters
-        chars = naming(folder / CHARS, lambda: CharTable.from_lines(lines(folder / CHARS), max_characters=most))
+        chars = with_path_in_error(
+            folder / CHARS, lambda: CharTable.from_lines(lines(folder / CHARS), max_characters=most)
+        )
         same_length(folder / CHARS, chars.rows, network.words.chars.rows)
     for rows in (network.words.table and network.words.table.rows, softmax is not None and len(softmax)):
         if rows:
@@ -159,7 +156,7 @@ def _read_tensors(path: Path, config: FolderConfig) -> dict[str, Tensor]:
             stored = {_modern_name(name): name for name in file.keys()}  # noqa: SIM118
             found: dict[str, Shape] = {name: tuple(file.get_slice(old).get_shape()) for name, old in stored.items()}
             rows = found["softmax.weight"][0] if found.get("softmax.weight") else None
-            needed = naming(path.parent / CONFIG, lambda: shapes_of(config.network, softmax_words=rows))
+            needed = with_path_in_error(path.parent / CONFIG, lambda: shapes_of(config.network, softmax_words=rows))
             if any(name.startswith("start.") for name in found):
                 needed |= _start_shapes(config.network)
             unused = compare(found, needed, where=str(path))
@@ -191,69 +188,5 @@ def _start_shapes(config: BiLMConfig) -> dict[str, Shape]:
     }
 
 
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _write_text(path: Path, text: str, errors: Literal["strict", "replace"] = "strict") -> None:
     path.write_text(text, encoding="utf-8", errors=errors, newline="\n")
-
-
-Config = TypeVar("Config")
-Read = TypeVar("Read")
-
-
-def read_json(path: Path, kind: type[Config]) -> Config:
-    """A JSON file as a validated dataclass; the error names every mistake with its place."""
-    return checked(parse_json(path), kind, str(path))
-
-
-def parse_json(path: Path) -> Any:
-    """A JSON file as plain data."""
-    try:
-        return json.loads(path.read_bytes())
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
-    except (ValueError, RecursionError) as error:
-        raise DamagedFile(f"{path}: is not JSON ({error})") from None
-
-
-def checked(data: Any, kind: type[Config], where: str) -> Config:
-    """Plain data as a validated dataclass; the error names every mistake with its place."""
-    try:
-        return TypeAdapter(kind).validate_python(data)
-    except ValidationError as error:
-        raise ConfigError(f"{where}: invalid settings.\n" + "\n".join(_mistakes(error))) from None
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from None
-
-
-def _mistakes(error: ValidationError) -> list[str]:
-    """One line per mistake: its place, what is accepted, what was found."""
-    rows = []
-    for mistake in error.errors()[:12]:
-        place = ".".join(map(str, mistake["loc"])) or "all of it"
-        # For a missing key, pydantic has only the value around it.
-        found = "" if mistake["type"] == "missing" else f"; found {repr(mistake['input'])[:60]}"
-        rows.append(f"  {place}: {mistake['msg']}{found}")
-    return rows
-
-
-def naming(path: Path, read: Callable[[], Read]) -> Read:
-    """Run a reader that does not know its file, and put the file name in front of its error."""
-    try:
-        return read()
-    except BilmoError as error:
-        raise error if str(path) in str(error) else type(error)(f"{path}: {error}") from None
-
-
-def same_length(path: Path, entries: int | None, rows: int) -> None:
-    """Check that a list beside the weights has one entry per row."""
-    if entries is None:
-        raise VocabError(f"{path}: is missing; it must name the {rows} rows of the weights")
-    if entries != rows:
-        raise VocabError(
-            f"{path}: has {entries} entries, but the weights have {rows} rows. They belong to different models."
-        )

@@ -6,6 +6,8 @@ Knows: recipes, configs, vectors files. Blind to: training.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,6 +28,14 @@ from bilmo.train.model import PER_WORD_WEIGHTS, LanguageModel, TrainingOptions
 from bilmo.train.recipe import NetworkRecipe, TextRecipe
 
 
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Within it torch's random numbers follow from the seed; afterwards the user's random state is as it was before."""
+    with torch.random.fork_rng(devices=[]):  # no random number is drawn on another device
+        torch.default_generator.manual_seed(seed)
+        yield
+
+
 @dataclass(frozen=True)
 class ModelPlan:
     """A model to be made: its network, the words and characters of its ids, and what its weights start from."""
@@ -43,8 +53,8 @@ class ModelPlan:
 
         prior: (V,) log-probabilities that a new softmax starts with; without them all words are equally likely.
         """
-        torch.manual_seed(seed)
-        model = self._new(options)
+        with seeded(seed):
+            model = self._new(options)
         if prior is not None:
             with torch.no_grad():
                 model.softmax.bias.copy_(prior)

@@ -26,7 +26,7 @@ from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END
 from bilmo.ids.vocab import MARKS
 from bilmo.ids.windows import Text
 from bilmo.store.atomic import new_folder
-from bilmo.store.model_folder import checked, parse_json
+from bilmo.store.validate import checked, parse_json
 from bilmo.text.split import splitter
 
 Side = Literal["train", "held_out"]

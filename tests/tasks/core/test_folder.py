@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import xml.etree.ElementTree as ET
 from typing import Any
@@ -16,8 +17,8 @@ from bilmo.store import model_folder as folders
 from bilmo.store.vectors_file import Vectors
 from bilmo.tasks import folder
 from bilmo.tasks.classify.classifier import Classifier
-from bilmo.tasks.core.folder import publish
 from bilmo.tasks.core.picture import layer_weights_svg
+from bilmo.tasks.core.task_folder import publish
 from bilmo.tasks.network.input import LearnedMix
 from bilmo.tasks.tag.tagger import Tagger
 
@@ -108,10 +109,10 @@ def change(path, **values):
 
 
 DAMAGES = {
-    "no config": (lambda f: (f / "config.json").unlink(), NotAModel, "is not a folder of a task"),
+    "no config": (lambda f: (f / "config.json").unlink(), NotAModel, "is not the folder of a saved task"),
     "no json": (lambda f: (f / "config.json").write_text('{"bilmo_task"'), DamagedFile, "is not JSON"),
-    "newer": (lambda f: change(f / "config.json", format=9), ConfigError, "newer bilmo"),
-    "other task": (lambda f: change(f / "config.json", bilmo_task="sing"), ConfigError, "knows classify, tag"),
+    "newer": (lambda f: change(f / "config.json", format=9), ConfigError, "newer version"),
+    "other task": (lambda f: change(f / "config.json", bilmo_task="sing"), ConfigError, "has only classify, tag"),
     "misspelt": (lambda f: change(f / "config.json", extra=1), ConfigError, "extra"),
     "no labels": (lambda f: change(f / "config.json", prepared={}), ConfigError, "labels"),
     "fewer labels": (
@@ -150,7 +151,7 @@ def test_a_folder_of_format_1_is_refused_with_what_to_do(saved, run, command):
     old |= {"format": 1, "settings": {"at": "input", "head": "default"}, "form": "tab"}
     old["facts"] = {"labels": ["animal", "colour"], "lang": "spaces"}
     (saved / "config.json").write_text(json.dumps(old), encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"saved in format 1 by an earlier bilmo.*Fit the task again"):
+    with pytest.raises(ConfigError, match=r"saved in format 1 by an earlier version.*Fit the task again"):
         folder.load(saved)
     refused = run(command[0], saved, *command[1:])
     assert refused.code == 1 and "Fit the task again" in refused.err and "Traceback" not in refused.err
@@ -160,7 +161,7 @@ def test_a_folder_that_exists_is_left_alone(model, tmp_path):
     task = Classifier(bilmo.load(model), **SMALL).fit(*texts(30))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("x")
-    with pytest.raises(OutputError, match="exists already"):
+    with pytest.raises(OutputError, match="already exists"):
         folder.save(task, tmp_path / "mine")
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["file"]
 
@@ -173,6 +174,27 @@ def test_word_vectors_are_written_once(model, tmp_path):
     assert publish(task, tmp_path / "run", model=str(model), written=written) == written
     assert (tmp_path / "run" / "vectors.safetensors").stat().st_ino == before
     assert folder.load(tmp_path / "run").predict(["a cat"]) == task.predict(["a cat"])
+
+
+def test_files_have_normal_permissions(model, tmp_path):
+    task = Classifier(bilmo.load(model), vectors=GIVEN, tune=True, **SMALL).fit(*texts(30))
+    before = os.umask(0o027)
+    try:
+        folder.save(task, tmp_path / "task")
+    finally:
+        os.umask(before)
+    modes = {file.name: file.stat().st_mode & 0o777 for file in (tmp_path / "task").rglob("*") if file.is_file()}
+    assert {"task.safetensors", "vectors.safetensors", "model.safetensors"} < modes.keys()
+    assert set(modes.values()) == {0o640}
+
+
+def test_a_tuned_model_is_not_saved_twice(model, tmp_path):
+    task = Classifier(bilmo.load(model), tune=True, **SMALL).fit(*texts(30))
+    network = task.network_
+    tuned = {f"input.tuned.{name}" for name in network.input.tuned.state_dict()}
+    assert tuned and network.own_state().keys() == network.learned_state().keys() - tuned
+    assert set(map(id, network.bilm_parameters())) == set(map(id, network.input.tuned.parameters()))
+    assert len(network.own_parameters()) + len(network.bilm_parameters()) == len(list(network.parameters()))
 
 
 def test_the_picture_has_one_bar_per_layer():

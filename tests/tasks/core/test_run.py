@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 import bilmo
-from bilmo.errors import OutputError
-from bilmo.store import atomic
+from bilmo.errors import DamagedFile, OutputError, TextError
+from bilmo.store import atomic, checkpoint
 from bilmo.tasks import folder
 from bilmo.tasks.classify.classifier import Classifier
-from bilmo.tasks.core import folder as folders
 from bilmo.tasks.core import run
+from bilmo.tasks.core import task_folder as folders
+from bilmo.tasks.core.checkpoint import Progress
+from bilmo.tasks.core.events import Epoch, Finished
 from bilmo.tasks.core.spec import Dataset
 
 from task_data import texts
@@ -87,3 +91,58 @@ def test_a_task_that_is_replaced_while_it_is_loaded_is_loaded_again(model, tmp_p
 
     monkeypatch.setattr(folders, "_read", slow)
     assert folder.load(out).confidence(["a cat"])[0] == pytest.approx(second.confidence(["a cat"])[0])
+
+
+def interrupted(model, out):
+    """A run that was stopped after its first epoch; returns its checkpoint."""
+    events = fit(model, out)
+    next(event for event in events if isinstance(event, Epoch))
+    events.close()
+    return out / "training" / "checkpoint.safetensors"
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda tensors: tensors.pop("now/head.last.weight"),
+        lambda tensors: tensors.pop("best/head.last.weight"),
+        lambda tensors: tensors.pop("optimizer/0/exp_avg"),
+        lambda tensors: tensors.update({"now/other": torch.zeros(1)}),
+        lambda tensors: tensors.update({"optimizer/0/exp_avg": torch.zeros(7)}),
+        lambda tensors: tensors.update({"optimizer/many/words": torch.zeros(7)}),
+        lambda tensors: [tensors.pop(name) for name in list(tensors) if name.startswith("optimizer")],
+    ],
+    ids=["now", "best", "optimizer", "unused", "shape", "name", "no optimizer"],
+)
+def test_a_checkpoint_of_another_network_is_refused(model, tmp_path, spoil):
+    path = interrupted(model, tmp_path / "out")
+    tensors, progress = checkpoint.read(path, Progress)
+    spoil(tensors)
+    checkpoint.write(path, tensors, progress)
+    with pytest.raises(DamagedFile, match=r"belongs to another network .*Remove it to start over"):
+        list(fit(model, tmp_path / "out"))
+
+
+def test_a_run_that_was_stopped_ends_with_the_same_bytes(model, tmp_path):
+    list(fit(model, tmp_path / "whole"))
+    interrupted(model, tmp_path / "out")
+    assert [event.number for event in fit(model, tmp_path / "out") if isinstance(event, Epoch)] == [2, 3]
+    for name in ("task.safetensors", "training/checkpoint.safetensors"):
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_examples_and_answers_may_be_arrays(model, tmp_path):
+    some = [text.split() for text in texts(30)[0]]
+    data = Dataset(some, np.array([3, 7] * 15))
+    *_, end = run.fit(Classifier(bilmo.load(model), **SMALL), tmp_path / "out", data, None, model=str(model))
+    assert isinstance(end, Finished)
+    same = Dataset(tuple(map(tuple, some)), [np.int64(3), np.int64(7)] * 15)
+    events = run.fit(Classifier(bilmo.load(model), **SMALL), tmp_path / "out", same, None, model=str(model))
+    assert not any(isinstance(event, Epoch) for event in events)  # it is the same run, which is complete
+
+
+def test_examples_that_cannot_be_used_leave_no_folder(model, tmp_path):
+    bad = Dataset(["a", "b"], ["x"])
+    with pytest.raises(TextError, match="2 texts, but 1 answers"):
+        list(run.fit(Classifier(bilmo.load(model)), tmp_path / "out", bad, None, model=str(model)))
+    assert not (tmp_path / "out").exists()

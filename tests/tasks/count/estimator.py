@@ -48,7 +48,7 @@ class CountHead(Head[PairItem, int]):
         return found
 
 
-class TokenCounter(Estimator[Pair, int]):
+class TokenCounter(Estimator[Pair, PairItem, int, CountSettings]):
     """Predicts the number of tokens in two texts, modulo 3."""
 
     task = COUNT

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from bilmo.errors import ConfigError, TextError
 from bilmo.tasks.core.measure import Score, by_label
 from bilmo.tasks.core.settings import Settings
-from bilmo.tasks.core.spec import Dataset, Inputs, Prepared, Task
+from bilmo.tasks.core.spec import Dataset, PredictionInput, Prepared, Task
 from bilmo.tasks.data.rows import row
 from bilmo.text.files import lines
 
@@ -82,8 +82,8 @@ class PreparedCount(Prepared[Pair, PairItem, int, CountSettings]):
     def measure(self, true: Sequence[int], predicted: Sequence[int]) -> Score:
         return by_label(list(map(str, true)), list(map(str, predicted)))
 
-    def read(self, path: Path, form: str, settings: CountSettings) -> Inputs[Pair]:
-        return Inputs("pairs, the answer ignored", (pair for pair, _ in pairs(path, form)))
+    def read(self, path: Path, form: str, settings: CountSettings) -> PredictionInput[Pair]:
+        return PredictionInput("pairs, the answer ignored", (pair for pair, _ in pairs(path, form)))
 
     def header(self, form: str, *, probabilities: bool) -> str | None:
         return None
@@ -117,8 +117,9 @@ class Count(Task[Pair, PairItem, int, CountSettings]):
 
     def prepare(
         self, data: Dataset[Pair, int], settings: CountSettings, model_split: str
-    ) -> tuple[PreparedCount, list[str]]:
-        return PreparedCount(answers=tuple(sorted(set(data.answers)))), ["counting is easy"]
+    ) -> tuple[PreparedCount, list[int], list[str]]:
+        prepared = PreparedCount(answers=tuple(sorted(set(data.answers))))
+        return prepared, prepared.check(data.examples, data.answers), ["counting is easy"]
 
     def estimator(self) -> type[TokenCounter]:
         from tasks.count.estimator import TokenCounter

@@ -13,12 +13,14 @@ import pytest
 from filelock import FileLock
 
 import bilmo
+from bilmo.cli.show import learning
 from bilmo.errors import ConfigError, OutputError, WeightsError
 from bilmo.store import model_folder as folder
 from bilmo.store.atomic import new_file
 from bilmo.tasks.classify.classifier import Classifier
+from bilmo.tasks.core.spec import Dataset
 from bilmo.tasks.network import layer_store as cache
-from bilmo.tasks.network.layer_store import LayerStore
+from bilmo.tasks.network.layer_store import LayerStore, Waiting
 
 from task_data import made, texts
 
@@ -85,11 +87,11 @@ def test_the_limit_holds_and_the_least_recently_used_are_removed_first(tiny, tmp
 
 
 def test_an_interrupted_computation_leaves_no_files(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "AT_ONCE", 2)
+    monkeypatch.setattr(cache, "AT_ONCE", 6)
     passing = LayerStore(tiny, tmp_path).fill(SENTENCES)
     assert next(passing) == (2, 4)
     passing.close()
-    assert list(tmp_path.glob("*.npy")) == [] and list(tmp_path.glob(".*")) == []
+    assert list(tmp_path.iterdir()) == []
     fill(LayerStore(tiny, tmp_path), SENTENCES)
 
 
@@ -112,16 +114,54 @@ def test_two_runs_share_a_folder(tiny, tmp_path):
     )
     command = [sys.executable, "-c", program, str(tmp_path / "model"), str(tmp_path / "kept")]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    said = {process.communicate(timeout=120)[0] for process in both}
+    said = {process.communicate()[0] for process in both}
     assert len(said) == 1 and said != {""}
     assert len(list((tmp_path / "kept").glob("*.npy"))) == 1
+
+
+def test_a_second_run_says_that_it_waits_and_then_reads_what_the_first_one_wrote(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "AT_ONCE", 6)
+    monkeypatch.setattr(cache, "POLL", 0.001)
+    first, second = LayerStore(tiny, tmp_path).fill(SENTENCES), LayerStore(tiny, tmp_path)
+    assert next(first) == (2, 4)
+    waiting = second.fill(SENTENCES)
+    assert [next(waiting), next(waiting)] == [Waiting(), Waiting()]
+    assert len(list(first)) == 2
+    monkeypatch.setattr(second, "_compute", lambda some: pytest.fail("computed again") if some else [])
+    assert list(waiting) == [] and len(second.layers(SENTENCES)) == 5
+
+
+def test_python_and_the_command_line_report_that_a_run_waits(tiny, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cache, "POLL", 0.001)
+    opened, calls = cache._try_lock, []
+
+    def busy(path):
+        calls.append(path)
+        return None if len(calls) % 4 else opened(path)
+
+    monkeypatch.setattr(cache, "_try_lock", busy)
+    some, labels = texts(20)
+    with pytest.warns(UserWarning, match="waiting for another run") as warned:
+        Classifier(tiny, cache=tmp_path / "a", epochs=1, hidden=4).fit(some, labels)
+    assert len(warned) == 1
+    learning.watch(Classifier(tiny, cache=tmp_path / "b", epochs=1, hidden=4).events(Dataset(some, labels)))
+    shown = capsys.readouterr()
+    assert (shown.out + shown.err).count("waiting for another run") == 1
+
+
+def test_no_locks_are_left(tiny, tmp_path):
+    (tmp_path / "dead.lock").touch()
+    with FileLock(tmp_path / "live.lock"):
+        fill(LayerStore(tiny, tmp_path), SENTENCES)
+        fill(LayerStore(tiny, tmp_path), SENTENCES)
+        assert [file.name for file in tmp_path.glob("*.lock")] == ["live.lock"]
 
 
 def test_a_full_disk_is_an_error_and_leaves_no_files(tiny, tmp_path):
     was = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, was[1]))  # larger files are refused, as on a full disk
     try:
-        with pytest.raises(OutputError, match=r"layers cannot be stored there \(File too large\).*BILMO_CACHE"):
+        with pytest.raises(OutputError, match=r"layers cannot be stored here \(File too large\).*BILMO_CACHE"):
             fill(LayerStore(tiny, tmp_path), [[f"w{k}"] * 50 for k in range(20)])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, was)

@@ -26,10 +26,11 @@ def watch(events: Iterable[Event], *, quiet: bool = False) -> Finished | None:
 
     quiet: only the bar, for many runs one after the other.
     """
-    from bilmo.tasks.core.events import Epoch, Finished, LayersComputed, Started, Step
+    from bilmo.tasks.core.events import Epoch, Finished, LayersComputed, Started, Step, WaitingForLayers
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
     end = None
+    waiting = False
     with show.bar(*columns, TimeRemainingColumn()) as bar:
         task = bar.add_task("", total=1.0)
         for event in events:
@@ -38,6 +39,10 @@ def watch(events: Iterable[Event], *, quiet: bool = False) -> Finished | None:
                     started(event)
             elif isinstance(event, LayersComputed):
                 bar.update(task, completed=event.done / event.total, description="computing layers (once)")
+            elif isinstance(event, WaitingForLayers):
+                if not waiting:
+                    bar.console.print("waiting for another run, which computes the layers of this data")
+                waiting = True
             elif isinstance(event, Step):
                 bar.update(task, completed=event.done, description=f"epoch {event.epoch}  loss {event.loss:.3f}")
             elif isinstance(event, Epoch) and not quiet:

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bilmo.tasks.classify.task import CLASSIFY, Label, PreparedClassify
+from bilmo.tasks.classify.settings import ClassifySettings
+from bilmo.tasks.classify.task import CLASSIFY, Label, PreparedClassify, TextItem
 from bilmo.tasks.core.estimator import Estimator
 from bilmo.tasks.data.labelled import RawText
 
 
-class Classifier(Estimator[RawText, Label]):
+class Classifier(Estimator[RawText, TextItem, Label, ClassifySettings]):
     """Predicts one label per text.
 
     >>> Classifier(elmo, vectors="glove.txt").fit(texts, labels).predict(texts)        # doctest: +SKIP

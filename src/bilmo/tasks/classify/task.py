@@ -18,11 +18,11 @@ from bilmo.errors import TextError
 from bilmo.ids.batch import listed
 from bilmo.tasks.classify.settings import ClassifySettings
 from bilmo.tasks.core.measure import Score, by_label
-from bilmo.tasks.core.spec import Dataset, Inputs, Prepared, Task
+from bilmo.tasks.core.spec import Dataset, PredictionInput, Prepared, Task
 from bilmo.tasks.data import labelled
 from bilmo.tasks.data.labelled import RawText
 from bilmo.tasks.data.rows import row
-from bilmo.tasks.data.splitting import choose_split
+from bilmo.tasks.data.splitting import choose_task_split
 from bilmo.text.split import splitter
 
 if TYPE_CHECKING:
@@ -96,10 +96,10 @@ class PreparedClassify(Prepared[RawText, TextItem, Label, ClassifySettings]):
         """Accuracy; precision, recall and F1 per label; a confusion table."""
         return by_label(list(map(str, true)), list(map(str, predicted)))
 
-    def read(self, path: Path, form: str, settings: ClassifySettings) -> Inputs[RawText]:
+    def read(self, path: Path, form: str, settings: ClassifySettings) -> PredictionInput[RawText]:
         """Texts to classify; labels in the file are ignored."""
         source = labelled.detect_input_form(path, form, self.known().__contains__, self.form)
-        return Inputs(labelled.FORMS[source.form], labelled.read_texts(source))
+        return PredictionInput(labelled.FORMS[source.form], labelled.read_texts(source))
 
     def header(self, form: str, *, probabilities: bool) -> str | None:
         """Names of columns where they are needed: `label<TAB>text` is read without them."""
@@ -149,19 +149,20 @@ class Classify(Task[RawText, TextItem, Label, ClassifySettings]):
 
     def prepare(
         self, data: Dataset[RawText, Label], settings: ClassifySettings, model_split: str
-    ) -> tuple[PreparedClassify, list[str]]:
+    ) -> tuple[PreparedClassify, list[Label], list[str]]:
         """Collect the labels, and choose how strings are split."""
         first = data.answers[0]
         kind = type(first.item() if isinstance(first, np.generic) else first)
-        labels = sorted(set(_check_type(data.answers, kind, "all strings, all integers or all booleans")))
+        answers = _check_type(data.answers, kind, "all strings, all integers or all booleans")
+        labels = sorted(set(answers))
         if len(labels) < 2:
             raise TextError(f"every example has the label {labels[0]!r}; there is nothing to learn")
         strings = [text for text in data.examples if isinstance(text, str)]
-        lang = choose_split(settings.lang, (line for text in strings for line in text.split("\n")), model_split)
+        lang = choose_task_split(settings.lang, (line for text in strings for line in text.split("\n")), model_split)
         if settings.lang == "auto" and not strings:  # trained on tokens, so strings are expected to be split already
             lang = "spaces"
         named = cast("tuple[str, ...]", tuple(labels))  # of one type, whichever it is
-        return PreparedClassify(labels=named, lang=lang, form=data.form), []
+        return PreparedClassify(labels=named, lang=lang, form=data.form), answers, []
 
     def estimator(self) -> type[Classifier]:
         """Classifier."""

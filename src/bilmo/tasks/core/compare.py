@@ -16,7 +16,7 @@ from bilmo.errors import ConfigError
 from bilmo.store.vectors_file import Vectors
 from bilmo.tasks.core.events import Event
 from bilmo.tasks.core.settings import check_settings
-from bilmo.tasks.core.spec import AnyTask, Dataset
+from bilmo.tasks.core.spec import Answer, Dataset, Example, ItemT, SettingsT, Task
 from bilmo.tasks.network.words import SCRATCH, load_vectors
 
 WORDS = "words"
@@ -96,12 +96,12 @@ class VariantStarted:
 
 
 def compare(
-    task: AnyTask,
+    task: Task[Example, ItemT, Answer, SettingsT],
     elmo: Embedder,
     *,
-    train: Dataset[Any, Any],
-    dev: Dataset[Any, Any] | None = None,
-    test: Dataset[Any, Any] | None = None,
+    train: Dataset[Example, Answer],
+    dev: Dataset[Example, Answer] | None = None,
+    test: Dataset[Example, Answer] | None = None,
     vectors: Vectors | str | PathLike[str] | None = None,
     cache: str | PathLike[str] | None = None,
     variants: Sequence[str] = USUAL,
@@ -124,12 +124,12 @@ def compare(
             yield from fitted.events(train, dev=dev)
             if test is not None:
                 yield from fitted.store_layers(test.examples)
-                found = fitted.measure(test.answers, fitted.predict(test.examples))
+                found = fitted.prepared_.measure(test.answers, fitted.predict(test.examples))
                 values.append(found.value)
                 measure = found.name
             else:
                 values.append(fitted.best_)
-                measure = fitted.measure([], []).name
+                measure = fitted.prepared_.measure([], []).name
         yield Outcome(one.name, measure, values, one.inputs(checked.chars))
 
 

@@ -6,7 +6,6 @@ Knows: the specification, the input, the training loop. Blind to: single tasks, 
 from __future__ import annotations
 
 import copy
-import hashlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
@@ -22,41 +21,39 @@ from bilmo.ids.batch import Indexer, by_length
 from bilmo.ids.chars import ByteChars
 from bilmo.store.card import fact_in
 from bilmo.store.vectors_file import Vectors
-from bilmo.tasks.core.events import Epoch, Event, LayersComputed, Started
+from bilmo.tasks.core.events import Epoch, Event, LayersComputed, Started, WaitingForLayers
+from bilmo.tasks.core.examples import TrainingExamples, listed_data, prepare_examples
 from bilmo.tasks.core.loop import TrainingLoop
-from bilmo.tasks.core.measure import Score
-from bilmo.tasks.core.settings import Settings, check_settings
-from bilmo.tasks.core.spec import Answer, AnyPrepared, AnyTask, Dataset, Example
-from bilmo.tasks.network.batch import Batcher, Item, tokens_of
+from bilmo.tasks.core.settings import check_settings
+from bilmo.tasks.core.spec import Answer, AnyTask, Dataset, Example, ItemT, Prepared, SettingsT
+from bilmo.tasks.network.batch import Batcher, tokens_of
 from bilmo.tasks.network.head import TaskNetwork
 from bilmo.tasks.network.input import CHAR_MOST, CHAR_WINDOW, LearnedMix, TaskInput
-from bilmo.tasks.network.layer_store import LayerStore
+from bilmo.tasks.network.layer_store import LayerStore, Waiting
 from bilmo.tasks.network.tuned import Tuned
 from bilmo.tasks.network.words import TaskWords, words_of
 
 AT_ONCE = 4096
 """About how many tokens are predicted at a time."""
-UNBALANCED = 10
-"""Labels are reported as unbalanced where one occurs this many times as often as another."""
 MODEL_SPLITS = ("en", "west", "zh")
 """Rules of splitting that a model card can name; "spaces" says nothing about raw text."""
 Result = TypeVar("Result")
 
 
-class Estimator(Generic[Example, Answer]):
+class Estimator(Generic[Example, ItemT, Answer, SettingsT]):
     """Fit, predict, score. The constructor only stores its arguments; learned attributes end in `_`."""
 
     task: ClassVar[AnyTask]
     """The specification; each subclass names its own."""
     best_: float
     """The task's measure on the dev set after the best epoch."""
-    settings_: Settings
+    settings_: SettingsT
     """The checked settings, as they were used."""
-    prepared_: AnyPrepared
+    prepared_: Prepared[Example, ItemT, Answer, SettingsT]
     """What the training data says: labels and the like."""
     words_: TaskWords | None
     """The task's own word vectors."""
-    network_: TaskNetwork[Any, Answer]
+    network_: TaskNetwork[ItemT, Answer]
     """Input and head."""
 
     def __init__(
@@ -78,7 +75,13 @@ class Estimator(Generic[Example, Answer]):
         self.settings = settings
 
     @classmethod
-    def restore(cls, settings: Settings, prepared: AnyPrepared, words: TaskWords | None, elmo: Embedder | None) -> Self:
+    def restore(
+        cls,
+        settings: SettingsT,
+        prepared: Prepared[Example, ItemT, Answer, SettingsT],
+        words: TaskWords | None,
+        elmo: Embedder | None,
+    ) -> Self:
         """An estimator as it was when it was saved, with random weights in its network."""
         task = cls(elmo, vectors=None if words is None else words.source, **asdict(settings))
         task._build(settings, prepared, words, elmo)
@@ -129,10 +132,13 @@ class Estimator(Generic[Example, Answer]):
 
         dev: texts and answers of the dev set; without it, a share of the examples is split off.
         """
-        evaluated = False
+        evaluated = waiting = False
         try:
             for event in self.events(Dataset(texts, answers), dev=None if dev is None else Dataset(*dev)):
                 evaluated = evaluated or isinstance(event, Epoch)
+                if isinstance(event, WaitingForLayers) and not waiting:
+                    waiting = True
+                    warnings.warn("waiting for another run, which computes the layers of this data", stacklevel=2)
         except KeyboardInterrupt:
             if not evaluated:
                 raise
@@ -140,23 +146,19 @@ class Estimator(Generic[Example, Answer]):
         return self
 
     def predict(self, texts: Sequence[Example]) -> list[Answer]:
-        """One answer per text, in order."""
+        """One prediction per text, in order."""
         return self.run(texts, self.fitted_network().head.predict)
 
     def confidence(self, texts: Sequence[Example]) -> list[list[float]]:
-        """For each text the probability of each label; for a tagger that of each predicted tag."""
+        """For each text, the probability of each label; for a tagger, the probability of each predicted tag."""
         return self.run(texts, self.fitted_network().head.confidence)
 
     def score(self, texts: Sequence[Example], answers: Sequence[Answer]) -> float:
         """The task's measure on examples."""
         self.fitted_network()
-        data = _listed(Dataset(texts, answers))
+        data = listed_data(Dataset(texts, answers))
         true = self.prepared_.check(*data[:2])
-        return self.measure(true, self.predict(data.examples)).value
-
-    def measure(self, true: Sequence[Answer], predicted: Sequence[Answer]) -> Score:
-        """The task's measure, with its details."""
-        return self.prepared_.measure(true, predicted)
+        return self.prepared_.measure(true, self.predict(data.examples)).value
 
     @property
     def mixes_(self) -> list[LearnedMix]:
@@ -166,94 +168,54 @@ class Estimator(Generic[Example, Answer]):
     # Training
 
     def events(
-        self,
-        train: Dataset[Example, Answer],
-        *,
-        dev: Dataset[Example, Answer] | None = None,
-        checkpoint: Path | None = None,
+        self, train: Dataset[Example, Answer], *, dev: Dataset[Example, Answer] | None = None
     ) -> Iterator[Event]:
-        """Train, with one event per step. At the end, or where it is interrupted, the best epoch is in use.
+        """Train, with one event per step. At the end, or where it is interrupted, the best epoch is in use."""
+        return self.training(train, dev=dev).events()
 
-        checkpoint: a file that is rewritten after each epoch; where it exists, training resumes from it.
-        """
-        settings: Settings = check_settings(self.settings, self.task.settings)
+    def training(
+        self, train: Dataset[Example, Answer], *, dev: Dataset[Example, Answer] | None = None
+    ) -> Training[ItemT, Answer]:
+        """Check settings and examples and build the network: everything before the first step."""
+        settings: SettingsT = check_settings(self.settings, self.task.settings)
         if self.elmo is not None and not isinstance(self.elmo, Embedder):
             raise ConfigError(
                 f"elmo is {self.elmo!r}, a {type(self.elmo).__name__}; it must be a loaded model: "
                 f"bilmo.load({str(self.elmo)!r})"
             )
-        data = _listed(train)
-        prepared, notes = self.task.prepare(data, settings, model_split(self.elmo))
-        answers = prepared.check(data.examples, data.answers)
-        labelled = list(zip(prepared.items(data.examples, answers), answers, strict=True))
-        if dev is None:
-            training, held_out = split_off(labelled, settings.dev_share)
-        else:
-            dev = _listed(dev)
-            dev_answers = prepared.check(dev.examples, dev.answers)
-            training, held_out = labelled, list(zip(prepared.items(dev.examples), dev_answers, strict=True))
-        items, train_answers = [item for item, _ in training], [answer for _, answer in training]
-        dev_items, true = [item for item, _ in held_out], [answer for _, answer in held_out]
-        counts = prepared.count(train_answers)
-        notes = [*notes, *_label_notes(counts, prepared.count(true))]
-        empty = sum(not tokens_of(item) for item in (*items, *dev_items))
-        if empty:
-            notes.append(f"{empty:,} texts have no tokens; their predictions can only follow the labels' frequency")
-        self._build_fresh(settings, prepared, items)
-        yield Started(
-            examples=len(items),
-            dev=len(dev_items),
-            dev_split_off=dev is None,
-            labels=counts,
-            parameters=sum(p.numel() for p in self.network_.parameters() if p.requires_grad),
-            width=self.network_.input.width,
-            notes=notes,
-        )
-        # Before the split, so that every split finds the layers.
-        for part in [[item for item, _ in labelled]] if dev is None else [items, dev_items]:
-            yield from self._store_layers(part)
-
-        def evaluate() -> float:
-            return self.measure(true, self._run_items(dev_items, self.network_.head.predict)).value
-
-        loop = TrainingLoop(self.network_, settings, items, evaluate)
-        if checkpoint is not None and checkpoint.exists():
-            loop.resume(checkpoint)
-        try:
-            for event in loop.events():
-                if checkpoint is not None and isinstance(event, Epoch):
-                    loop.save(checkpoint)
-                yield event
-        finally:
-            loop.restore_best()
-            self.best_ = loop.progress.best or 0.0
-
-    def store_layers(self, texts: Sequence[Example]) -> Iterator[LayersComputed]:
-        """Compute and store the layers of texts that will be predicted more than once."""
-        self.fitted_network()
-        return self._store_layers(self.prepared_.items(list(texts)))
-
-    def _store_layers(self, items: Sequence[Item]) -> Iterator[LayersComputed]:
-        store = self.network_.input.batcher.store
-        if store is not None:
-            for done, total in store.fill([sentence for item in items for text in item.texts for sentence in text]):
-                yield LayersComputed(done, total)
-
-    def _build_fresh(self, settings: Settings, prepared: AnyPrepared, items: Sequence[Item]) -> None:
-        """A network with random weights for the training data."""
+        prepared, examples = prepare_examples(self.task, train, dev, settings, model_split(self.elmo))
         words = None
         if self.vectors is not None:
-            sentences = (sentence for item in items for text in item.texts for sentence in text)
+            sentences = (sentence for item in examples.items for text in item.texts for sentence in text)
             words = words_of(self.vectors, sentences, settings.word_width)
         elmo = None if settings.elmo_at == "none" else self.elmo
         settings = settings if elmo is not None else replace(settings, elmo_at="none")
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(settings.seed)
-            self._build(settings, prepared, words, elmo)
+        self._build(settings, prepared, words, elmo)
+        return Training(self, examples)
 
-    def _build(self, settings: Settings, prepared: AnyPrepared, words: TaskWords | None, elmo: Embedder | None) -> None:
+    def store_layers(self, texts: Sequence[Example]) -> Iterator[LayersComputed | WaitingForLayers]:
+        """Compute and store the layers of texts that will be predicted more than once."""
+        return store_layers(self.fitted_network(), self.prepared_.items(list(texts)))
+
+    def _build(
+        self,
+        settings: SettingsT,
+        prepared: Prepared[Example, ItemT, Answer, SettingsT],
+        words: TaskWords | None,
+        elmo: Embedder | None,
+    ) -> None:
+        """A network with random weights, which depend on the seed only."""
         if elmo is not None and elmo.start == "carry":
-            raise ConfigError("a task starts every sentence afresh; load the model with start='settled' or 'zero'")
+            raise ConfigError(
+                "a task cannot carry a state from sentence to sentence; load the model with start='settled' or 'zero'"
+            )
+        with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they are
+            torch.manual_seed(settings.seed)
+            input = self._input(settings, words, elmo)
+            network = TaskNetwork(input, prepared.head(input, settings)).eval()
+        self.settings_, self.prepared_, self.words_, self.network_ = settings, prepared, words, network
+
+    def _input(self, settings: SettingsT, words: TaskWords | None, elmo: Embedder | None) -> TaskInput:
         tuned = Tuned(elmo.bundle, elmo.start_state) if elmo is not None and settings.tune else None
         store = LayerStore(elmo, Path(self.cache) if self.cache else None) if elmo is not None and not tuned else None
         indexer = None
@@ -274,85 +236,86 @@ class Estimator(Generic[Example, Answer]):
             with torch.no_grad():
                 input.table.weight.copy_(torch.from_numpy(words.values))
                 input.table.marks.copy_(torch.from_numpy(words.values[:3]))
-        self.settings_, self.prepared_, self.words_ = settings, prepared, words
-        self.network_ = TaskNetwork(input, prepared.head(input, settings)).eval()
+        return input
 
     # Prediction
 
-    def fitted_network(self) -> TaskNetwork[Any, Answer]:
+    def fitted_network(self) -> TaskNetwork[ItemT, Answer]:
         """The network; an error where the estimator is not fitted."""
         if not hasattr(self, "network_"):
             raise BilmoError(f"this {type(self).__name__} is not fitted; call fit first, or load a saved one")
         return self.network_
 
     def run(
-        self, texts: Sequence[Example], function: Callable[[TaskInput, Sequence[Any]], list[Result]]
+        self, texts: Sequence[Example], function: Callable[[TaskInput, Sequence[ItemT]], list[Result]]
     ) -> list[Result]:
         """The results of a function of the head, one per text, in order."""
         if isinstance(texts, str):
             raise TextError("texts must be a list; found one string. Put it in a list: [text]")
-        return self._run_items(self.prepared_.items(list(texts)), function)
+        return run_items(self.fitted_network(), self.prepared_.items(list(texts)), function)
 
-    @torch.no_grad()
-    def _run_items(
-        self, items: Sequence[Item], function: Callable[[TaskInput, Sequence[Any]], list[Result]]
-    ) -> list[Result]:
-        """How items are grouped into batches never changes a result."""
-        self.network_.eval()
-        found: dict[int, Result] = {}
-        for numbers in by_length([tokens_of(item) for item in items], AT_ONCE):
-            results = function(self.network_.input, [items[k] for k in numbers])
-            found.update(zip(numbers, results, strict=True))
-        return [found[k] for k in range(len(items))]
+
+class Training(Generic[ItemT, Answer]):
+    """The training of an estimator. The caller saves: `loop` gives and takes checkpoints."""
+
+    def __init__(self, task: Estimator[Any, ItemT, Answer, Any], examples: TrainingExamples[ItemT, Answer]) -> None:
+        self._task, self._examples = task, examples
+        self.loop = TrainingLoop(task.network_, task.settings_, examples.items, self._evaluate)
+
+    def events(self) -> Iterator[Event]:
+        """Train, with one event per step. At the end, or where it is interrupted, the best epoch is in use."""
+        examples, network = self._examples, self._task.network_
+        yield Started(
+            examples=len(examples.items),
+            dev=len(examples.dev_items),
+            dev_split_off=examples.dev_split_off,
+            labels=examples.counts,
+            parameters=sum(p.numel() for p in network.parameters() if p.requires_grad),
+            width=network.input.width,
+            notes=examples.notes,
+        )
+        for items in examples.given:
+            yield from store_layers(network, items)
+        try:
+            yield from self.loop.events()
+        finally:
+            self.loop.restore_best()
+            self._task.best_ = self.loop.progress.best or 0.0
+
+    def _evaluate(self) -> float:
+        """The task's measure on the dev set."""
+        network = self._task.network_
+        predicted = run_items(network, self._examples.dev_items, network.head.predict)
+        return self._task.prepared_.measure(self._examples.dev_answers, predicted).value
+
+
+def store_layers(
+    network: TaskNetwork[ItemT, Answer], items: Sequence[ItemT]
+) -> Iterator[LayersComputed | WaitingForLayers]:
+    """Compute and store the layers of a data set, where they come from a frozen biLM."""
+    store = network.input.batcher.store
+    if store is not None:
+        for state in store.fill([sentence for item in items for text in item.texts for sentence in text]):
+            yield WaitingForLayers() if isinstance(state, Waiting) else LayersComputed(state.done, state.total)
+
+
+@torch.no_grad()
+def run_items(
+    network: TaskNetwork[ItemT, Answer],
+    items: Sequence[ItemT],
+    function: Callable[[TaskInput, Sequence[ItemT]], list[Result]],
+) -> list[Result]:
+    """Apply a function of the head to all items, in batches of similar length."""
+    network.eval()
+    found: dict[int, Result] = {}
+    for numbers in by_length([tokens_of(item) for item in items], AT_ONCE):
+        results = function(network.input, [items[k] for k in numbers])
+        found.update(zip(numbers, results, strict=True))
+    return [found[k] for k in range(len(items))]
 
 
 def model_split(elmo: Embedder | None) -> str:
     """How the training text of a biLM was split, by its card; empty where the card does not name any rules."""
+    # The card is the only file of a model folder that says it: a field in config.json would be a new model format.
     found = fact_in(elmo.bundle.card, "split") if elmo is not None else ""
     return found if found in MODEL_SPLITS else ""
-
-
-def split_off(labelled: list[tuple[Item, Answer]], share: float) -> tuple[list[Any], list[Any]]:
-    """Examples to train on, and a share of them as the dev set, chosen by a hash of their words.
-
-    The same text is never in both parts, and every seed has the same dev set.
-    """
-    hashes = [
-        hashlib.sha256(repr([list(s) for text in item.texts for s in text]).encode("utf-8", "replace")).digest()
-        for item, _ in labelled
-    ]
-    border = sorted(hashes)[max(1, round(len(labelled) * share)) - 1]
-    held_out = [one for one, key in zip(labelled, hashes, strict=True) if key <= border]
-    training = [one for one, key in zip(labelled, hashes, strict=True) if key > border]
-    if not training:
-        raise TextError(f"{len(labelled)} examples are too few different ones to split off a dev set; give a dev set")
-    return training, held_out
-
-
-def _listed(data: Dataset[Example, Answer]) -> Dataset[Example, Answer]:
-    """Lists of examples and answers, of the same length and not empty."""
-    if isinstance(data.examples, str) or isinstance(data.answers, str):
-        raise TextError("texts and their answers must be lists; found one string")
-    examples, answers = list(data.examples), list(data.answers)
-    if len(examples) != len(answers):
-        raise TextError(f"{len(examples)} texts, but {len(answers)} answers; each text needs one")
-    if not examples:
-        raise TextError("there are no examples; give at least one text and its answer")
-    return Dataset(examples, answers, data.form)
-
-
-def _label_notes(train: dict[str, int], dev: dict[str, int]) -> list[str]:
-    """What a user should know about the labels of the training and the dev set."""
-    if not train:
-        return []
-    notes = []
-    most, least = max(train, key=lambda label: train[label]), min(train, key=lambda label: train[label])
-    if train[most] >= UNBALANCED * train[least]:
-        notes.append(
-            f"labels are unbalanced: {most} occurs {train[most]:,} times, {least} {train[least]:,} times. "
-            "Read the table per label, not only the one number."
-        )
-    unseen = sorted(dev.keys() - train.keys())
-    if unseen:
-        notes.append(f"the dev set has labels that do not occur in the training examples: {', '.join(unseen[:10])}")
-    return notes

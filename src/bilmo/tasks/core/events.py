@@ -34,6 +34,11 @@ class LayersComputed:
 
 
 @dataclass(frozen=True)
+class WaitingForLayers:
+    """Another run is computing the layers of the same data; repeated until it ends."""
+
+
+@dataclass(frozen=True)
 class Step:
     """One update of the weights."""
 
@@ -66,4 +71,4 @@ class Finished:
     """The task's measure on the dev set after the best epoch."""
 
 
-Event = Started | LayersComputed | Step | Epoch | Finished
+Event = Started | LayersComputed | WaitingForLayers | Step | Epoch | Finished

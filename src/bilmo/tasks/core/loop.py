@@ -3,7 +3,7 @@
 Every random draw of a step comes from the seed, the epoch and the step, so a run that is stopped anywhere and resumed
 does what an uninterrupted one does.
 
-Knows: torch.optim, checkpoints. Blind to: texts, labels, which task it is.
+Knows: torch.optim, checkpoints. Blind to: files, texts, labels, which task it is.
 """
 
 from __future__ import annotations
@@ -11,20 +11,19 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic
 
 import torch
 from torch import Tensor, nn
 
-from bilmo.errors import BilmoError, DamagedFile
-from bilmo.store import checkpoint
+from bilmo.errors import BilmoError
+from bilmo.store.checkpoint import load_optimizer, optimizer_tensors
+from bilmo.tasks.core.checkpoint import Checkpoint, Progress
 from bilmo.tasks.core.events import Epoch, Finished, Step
 from bilmo.tasks.core.settings import Settings
-from bilmo.tasks.network.batch import Item, tokens_of
-from bilmo.tasks.network.head import TaskNetwork
+from bilmo.tasks.network.batch import tokens_of
+from bilmo.tasks.network.head import Answer, ItemT, TaskNetwork
 
 POOL = 20
 """Batches among which examples are sorted by length."""
@@ -32,33 +31,24 @@ PADDED = 16_384
 """Maximum number of tokens in a batch, padding included: batches of long texts have fewer of them."""
 
 
-@dataclass
-class Progress:
-    """How far a run is."""
-
-    epoch: int = 0
-    best: float | None = None
-    """The measure on the dev set after the best epoch."""
-    best_epoch: int = 0
-
-
-class TrainingLoop:
-    """Trains a network."""
+class TrainingLoop(Generic[ItemT, Answer]):
+    """Trains a network. The caller saves: a checkpoint taken at the end of any epoch resumes exactly there."""
 
     def __init__(
         self,
-        network: TaskNetwork[Any, Any],
+        network: TaskNetwork[ItemT, Answer],
         settings: Settings,
-        items: Sequence[Item],
+        items: Sequence[ItemT],
         evaluate: Callable[[], float],
     ) -> None:
         """`evaluate` returns the measure on the dev set."""
         self.network, self.settings, self.items = network, settings, items
         self._lengths = [tokens_of(item) for item in items]
         self._evaluate = evaluate
-        tuned = [p for name, p in network.named_parameters() if p.requires_grad and ".tuned." in name]
-        own = [p for name, p in network.named_parameters() if p.requires_grad and ".tuned." not in name]
-        groups = [{"params": own, "lr": settings.rate}, {"params": tuned, "lr": settings.tune_rate}]
+        groups: list[dict[str, Any]] = [
+            {"params": network.own_parameters(), "lr": settings.rate},
+            {"params": network.bilm_parameters(), "lr": settings.tune_rate},
+        ]
         self._optimizer = torch.optim.Adam([group for group in groups if group["params"]], fused=True)
         self.progress = Progress()
         self._best: dict[str, Tensor] = {}
@@ -80,7 +70,7 @@ class TrainingLoop:
             best = progress.best is None or value > progress.best
             if best:
                 progress.best, progress.best_epoch = value, progress.epoch
-                self._best = {name: value.clone() for name, value in learned_state(self.network).items()}
+                self._best = {name: value.clone() for name, value in self.network.learned_state().items()}
             yield Epoch(progress.epoch, sum(losses) / len(losses), value, best, time.monotonic() - started)
         self.restore_best()
         yield Finished(self._ended(), progress.best_epoch, progress.best or 0.0)
@@ -93,7 +83,7 @@ class TrainingLoop:
             return f"stopped early: no improvement in the last {settings.patience} epochs"
         return "all epochs are done" if progress.epoch >= settings.epochs else ""
 
-    def _step(self, items: Sequence[Item], epoch: int, number: int) -> float:
+    def _step(self, items: Sequence[ItemT], epoch: int, number: int) -> float:
         """Update the weights once; returns the loss."""
         with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they are
             torch.manual_seed(((self.settings.seed * 100_003 + epoch) * 1_000_003 + number) % 2**63)
@@ -115,28 +105,39 @@ class TrainingLoop:
             self.network.load_state_dict(self._best, strict=False)
         self.network.eval()
 
-    def save(self, path: Path) -> None:
-        """Write a checkpoint, between two epochs."""
-        tensors = {f"now/{name}": value for name, value in learned_state(self.network).items()}
-        tensors |= {f"best/{name}": value for name, value in self._best.items()}
-        tensors |= {f"optimizer/{name}": value for name, value in checkpoint.optimizer_tensors(self._optimizer).items()}
-        checkpoint.write(path, tensors, self.progress)
+    def checkpoint(self) -> Checkpoint:
+        """The run as it is between two epochs; not a copy."""
+        return Checkpoint(self.progress, self.network.learned_state(), self._best, optimizer_tensors(self._optimizer))
 
-    def resume(self, path: Path) -> None:
-        """Continue from a checkpoint."""
-        tensors, self.progress = checkpoint.read(path, Progress)
-        try:
-            self.network.load_state_dict(checkpoint.with_prefix("now/", tensors), strict=False)
-        except RuntimeError as error:
-            raise DamagedFile(f"{path}: is not a checkpoint of this run ({error})") from None
-        self._best = checkpoint.with_prefix("best/", tensors)
-        checkpoint.load_optimizer(self._optimizer, checkpoint.with_prefix("optimizer/", tensors))
+    def resume(self, saved: Checkpoint) -> None:
+        """Continue from a checkpoint; one of another network is a ValueError, and changes nothing."""
+        own = self.network.learned_state()
+        _check_shapes("now", saved.now, own)
+        _check_shapes("best", saved.best, own if saved.progress.best_epoch else {})
+        _check_optimizer(self._optimizer, saved.optimizer)
+        self.network.load_state_dict(saved.now, strict=False)
+        load_optimizer(self._optimizer, saved.optimizer)
+        self._best, self.progress = saved.best, saved.progress
 
 
-def learned_state(network: nn.Module) -> dict[str, Tensor]:
-    """The tensors of a network that training changes; given word vectors and a frozen biLM are not among them."""
-    frozen = {name for name, parameter in network.named_parameters() if not parameter.requires_grad}
-    return {name: value.detach() for name, value in network.state_dict().items() if name not in frozen}
+def _check_shapes(part: str, found: Mapping[str, Tensor], needed: Mapping[str, Tensor]) -> None:
+    """Refuse tensors that are not exactly those of the network."""
+    wrong = sorted(found.keys() ^ needed.keys())
+    wrong = wrong or [name for name, value in needed.items() if found[name].shape != value.shape]
+    if wrong:
+        raise ValueError(f"{part}: missing, unused or of another shape: {', '.join(wrong[:10])}")
+
+
+def _check_optimizer(optimizer: torch.optim.Adam, found: Mapping[str, Tensor]) -> None:
+    """Refuse a state that is not one of Adam for these parameters; one without a gradient so far has no state."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    needed: dict[str, Tensor] = {}
+    for number, value in enumerate(parameters):
+        if any(name.startswith(f"{number}/") for name in found):
+            needed |= {f"{number}/step": torch.zeros(()), f"{number}/exp_avg": value, f"{number}/exp_avg_sq": value}
+    if not needed:
+        raise ValueError("optimizer: holds no state")
+    _check_shapes("optimizer", found, needed)
 
 
 def batches(lengths: Sequence[int], size: int, seed: str) -> list[list[int]]:

@@ -70,7 +70,7 @@ def by_label(true: Sequence[str], predicted: Sequence[str]) -> Score:
 
 
 def by_span(true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], scheme: Scheme | None = None) -> Score:
-    """Span F1 exactly as conlleval counts: a span is correct when its type, its begin and its end are.
+    """Span F1 exactly as conlleval counts: a span is correct when its type, its start and its end are.
 
     scheme: the scheme of the predictions where the true tags use another; token accuracy is then computed in it.
     """

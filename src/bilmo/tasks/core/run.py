@@ -2,25 +2,27 @@
 
 The folder holds a complete task from the first epoch on, and in `training/` what is needed to resume.
 
-Knows: Estimator, folder, runs. Blind to: the layout of files of examples, the command line.
+Knows: Estimator, checkpoints, task_folder, runs. Blind to: the layout of files of examples, the command line.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from bilmo.errors import DamagedFile
 from bilmo.store.checkpoint import CHECKPOINT
 from bilmo.store.run import Identity, open_run
-from bilmo.tasks.core import folder as folders
-from bilmo.tasks.core.estimator import Estimator
+from bilmo.tasks.core import checkpoint, task_folder
+from bilmo.tasks.core.estimator import Estimator, Training
 from bilmo.tasks.core.events import Epoch, Event, Finished
-from bilmo.tasks.core.settings import check_settings
-from bilmo.tasks.core.spec import Dataset
+from bilmo.tasks.core.spec import Answer, AnyEstimator, Dataset, Example, ItemT, SettingsT
 from bilmo.tasks.network.words import identity as identity_of_words
 
 LENGTH = ("epochs", "patience")
@@ -28,28 +30,59 @@ LENGTH = ("epochs", "patience")
 
 
 def fit(
-    task: Estimator[Any, Any],
+    task: Estimator[Example, ItemT, Answer, SettingsT],
     folder: Path,
-    train: Dataset[Any, Any],
-    dev: Dataset[Any, Any] | None,
+    train: Dataset[Example, Answer],
+    dev: Dataset[Example, Answer] | None,
     *,
     model: str,
 ) -> Iterator[Event]:
     """Fit into a folder, or resume the same run where it stopped; `model` is where the biLM can be found again."""
-    settings = asdict(check_settings(task.settings, task.task.settings))
+    training = task.training(train, dev=dev)  # before the folder is made: the examples can be used
+    identity = _identity(task, train, dev)
+    with open_run(folder, folder / "training", kind="task run", identity=identity) as run:
+        path = run.work / CHECKPOINT
+        if path.exists():
+            _resume(training, path)
+        run.start()
+        written: dict[str, str] = {}
+        for event in training.events():
+            if isinstance(event, Epoch):
+                checkpoint.write(path, training.loop.checkpoint())
+            if (isinstance(event, Epoch) and event.best) or isinstance(event, Finished):
+                written = task_folder.publish(task, folder, model=model, written=written)
+            yield event
+
+
+def _identity(task: AnyEstimator, train: Dataset[Any, Any], dev: Dataset[Any, Any] | None) -> Identity:
+    """What a run must have in common with the one that it resumes."""
+    settings = {name: value for name, value in asdict(task.settings_).items() if name not in LENGTH}
     examples = [(part.examples, part.answers) if part is not None else None for part in (train, dev)]
-    identity = Identity(
-        settings={"task": task.task.name} | {name: value for name, value in settings.items() if name not in LENGTH},
+    return Identity(
+        settings={"task": task.task.name} | settings,
         inputs={
             "the biLM": task.elmo.bundle.identity() if task.elmo is not None else "",
             "the word vectors": identity_of_words(task.vectors),
-            "the examples": hashlib.sha256(json.dumps(examples).encode()).hexdigest(),
+            "the examples": hashlib.sha256(json.dumps(examples, default=_plain).encode()).hexdigest(),
         },
     )
-    with open_run(folder, folder / "training", kind="task run", identity=identity) as run:
-        written: dict[str, str] = {}
-        for event in task.events(train, dev=dev, checkpoint=run.work / CHECKPOINT):
-            run.start()  # after the first event: the examples can be used
-            if (isinstance(event, Epoch) and event.best) or isinstance(event, Finished):
-                written = folders.publish(task, folder, model=model, written=written)
-            yield event
+
+
+def _plain(value: object) -> object:
+    """Values that JSON does not have: arrays and scalars of NumPy, and sequences that are not lists."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} cannot be an example or an answer")
+
+
+def _resume(training: Training[ItemT, Answer], path: Path) -> None:
+    saved = checkpoint.read(path)
+    try:
+        training.loop.resume(saved)
+    except ValueError as error:
+        raise DamagedFile(
+            f"{path}: belongs to another network than the one that this run trains ({error}). "
+            "Remove it to start over from the first epoch."
+        ) from None

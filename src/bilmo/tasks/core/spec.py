@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 from bilmo.errors import ConfigError
 from bilmo.net.config import STRICT
@@ -50,7 +50,7 @@ class Dataset(NamedTuple, Generic[Example, Answer]):
 
 
 @dataclass(frozen=True)
-class Inputs(Generic[Example]):
+class PredictionInput(Generic[Example]):
     """Examples to predict from."""
 
     form: str
@@ -89,7 +89,7 @@ class Prepared(ABC, Generic[Example, ItemT, Answer, SettingsT]):
         """The task's measure."""
 
     @abstractmethod
-    def read(self, path: Path, form: str, settings: SettingsT) -> Inputs[Example]:
+    def read(self, path: Path, form: str, settings: SettingsT) -> PredictionInput[Example]:
         """Read examples to predict from; answers in the file are ignored. `form` is a name, or "auto"."""
 
     @abstractmethod
@@ -136,14 +136,16 @@ class Task(ABC, Generic[Example, ItemT, Answer, SettingsT]):
     @abstractmethod
     def prepare(
         self, data: Dataset[Example, Answer], settings: SettingsT, model_split: str
-    ) -> tuple[Prepared[Example, ItemT, Answer, SettingsT], list[str]]:
-        """Learn labels and the like from training examples; returns also what a user should know about the data.
+    ) -> tuple[Prepared[Example, ItemT, Answer, SettingsT], list[Answer], list[str]]:
+        """Learn labels and the like from training examples.
+
+        Returns also the checked answers as plain values, and what a user should know about the data.
 
         model_split: how the training text of the biLM was split; empty where that is unknown.
         """
 
     @abstractmethod
-    def estimator(self) -> type[Estimator[Example, Answer]]:
+    def estimator(self) -> type[Estimator[Example, ItemT, Answer, SettingsT]]:
         """The class that users fit; imported when it is needed, for it imports torch."""
 
     def choose_output(self, path: Path | None, wanted: str) -> str:
@@ -151,11 +153,12 @@ class Task(ABC, Generic[Example, ItemT, Answer, SettingsT]):
         by_name = SUFFIXES.get(path.suffix.lower()) if path is not None else None
         form = (by_name or self.outputs[0]) if wanted == "auto" else wanted
         if form not in self.outputs:
-            found = f"{path}: the name asks for {form}" if wanted == "auto" else f"--to is {form!r}"
+            found = f"{path}: the file name selects {form}" if wanted == "auto" else f"--to is {form!r}"
             raise ConfigError(f"{found}; predictions of {self.name} can be written as {', '.join(self.outputs)}")
         return form
 
 
 AnyTask = Task[Any, Any, Any, Any]
 """Any task, for code that handles all of them: a list of tasks, a command, a saved folder."""
-AnyPrepared = Prepared[Any, Any, Any, Any]
+AnyEstimator: TypeAlias = "Estimator[Any, Any, Any, Any]"
+"""The estimator of any task, for the same code."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from bilmo.text.split import detect, splitter
 
 
-def choose_split(asked: str, lines: Iterable[str], model_split: str) -> str:
+def choose_task_split(asked: str, lines: Iterable[str], model_split: str) -> str:
     """The name of the splitter for some lines.
 
     For "auto", text that is split already stays as it is. Other text is split as the biLM's training text was, so that

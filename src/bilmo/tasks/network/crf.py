@@ -1,7 +1,6 @@
 """A linear-chain CRF over tags: its loss, the best legal path, and the probability of each tag.
 
-Only legal paths exist. In sums over paths an illegal transition has so high a cost that it has no share; decoding
-excludes it altogether.
+Only legal paths exist. Illegal transitions get a large negative score in sums over paths, and decoding excludes them.
 
 Knows: torch. Blind to: what tags mean, and why a transition is legal.
 """
@@ -18,7 +17,7 @@ FORBIDDEN = -1e4
 
 
 class CRF(nn.Module):
-    """Scores for the transition from one tag to the next, from the begin and to the end; learned, or all 0."""
+    """Scores for the transition from one tag to the next, from the start and to the end; learned, or all 0."""
 
     legal: Tensor
     """(K + 1, K + 1): whether the column may follow the row; the last row and column are outside the sentence."""
@@ -30,24 +29,24 @@ class CRF(nn.Module):
 
     def loss(self, emissions: Tensor, mask: Tensor, tags: Tensor) -> Tensor:
         """Nats per sentence (B,): minus the log-probability of the given tags (B, T); 0 without tokens."""
-        between, begin, end = self._split(FORBIDDEN)
+        between, start, end = self._split(FORBIDDEN)
         picked = emissions.gather(2, tags.unsqueeze(-1)).squeeze(-1)  # (B, T)
         moved = between[tags[:, :-1], tags[:, 1:]]  # (B, T - 1)
         last = tags.gather(1, (mask.sum(dim=1, keepdim=True) - 1).clamp(min=0)).squeeze(1)
-        ends = (begin[tags[:, 0]] + end[last]) * mask[:, 0]
+        ends = (start[tags[:, 0]] + end[last]) * mask[:, 0]
         score = (picked * mask).sum(dim=1) + (moved * mask[:, 1:]).sum(dim=1) + ends  # of the given path
         total = torch.logsumexp(self._forward(emissions, mask)[-1] + end, dim=1) * mask[:, 0]  # over all paths
         return total - score
 
     def _split(self, forbidden: float) -> tuple[Tensor, Tensor, Tensor]:
-        """Scores (K, K) between tags, (K,) from the begin, (K,) to the end."""
+        """Scores (K, K) between tags, (K,) from the start, (K,) to the end."""
         scores = self.transitions.masked_fill(~self.legal, forbidden)
         return scores[:-1, :-1], scores[-1, :-1], scores[:-1, -1]
 
     def _forward(self, emissions: Tensor, mask: Tensor) -> list[Tensor]:
         """For each token (B, K): log of the sum over all paths up to each tag; unchanged on padding."""
-        between, begin, _ = self._split(FORBIDDEN)
-        sums = [begin + emissions[:, 0]]
+        between, start, _ = self._split(FORBIDDEN)
+        sums = [start + emissions[:, 0]]
         for t in range(1, emissions.shape[1]):
             new = torch.logsumexp(sums[-1].unsqueeze(2) + between, dim=1) + emissions[:, t]
             sums.append(torch.where(mask[:, t : t + 1], new, sums[-1]))
@@ -71,8 +70,8 @@ class CRF(nn.Module):
     @torch.no_grad()
     def best(self, emissions: Tensor, mask: Tensor) -> list[list[int]]:
         """The best legal path of each sentence (Viterbi)."""
-        between, begin, end = self._split(float("-inf"))
-        score = begin + emissions[:, 0]  # (B, K)
+        between, start, end = self._split(float("-inf"))
+        score = start + emissions[:, 0]  # (B, K)
         scores, sources = [score], []
         for t in range(1, emissions.shape[1]):
             best, source = (score.unsqueeze(2) + between).max(dim=1)

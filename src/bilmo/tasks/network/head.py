@@ -44,3 +44,27 @@ class TaskNetwork(nn.Module, Generic[ItemT, Answer]):
     def loss(self, items: Sequence[ItemT]) -> Tensor:
         """The mean loss of a batch, with the penalty on the weights of the mixes."""
         return self.head.loss(self.input, items) + self.input.l2()
+
+    def bilm_parameters(self) -> list[nn.Parameter]:
+        """The parameters of a biLM that is trained with the task; they have a learning rate of their own."""
+        return [] if self.input.tuned is None else _trained(self.input.tuned)
+
+    def own_parameters(self) -> list[nn.Parameter]:
+        """All other parameters that are trained."""
+        bilm = set(map(id, self.bilm_parameters()))
+        return [parameter for parameter in _trained(self) if id(parameter) not in bilm]
+
+    def learned_state(self) -> dict[str, Tensor]:
+        """The tensors that training changes; given word vectors and a frozen biLM are not among them."""
+        frozen = {name for name, parameter in self.named_parameters() if not parameter.requires_grad}
+        return {name: value.detach() for name, value in self.state_dict().items() if name not in frozen}
+
+    def own_state(self) -> dict[str, Tensor]:
+        """The same without the biLM, which has a folder of its own."""
+        tuned = self.input.tuned
+        bilm = set() if tuned is None else set(tuned.state_dict(prefix="input.tuned."))
+        return {name: value for name, value in self.learned_state().items() if name not in bilm}
+
+
+def _trained(module: nn.Module) -> list[nn.Parameter]:
+    return [parameter for parameter in module.parameters() if parameter.requires_grad]

@@ -30,7 +30,7 @@ CHAR_WIDTH, CHAR_WINDOW, CHAR_MOST = 16, 3, 50
 
 
 @dataclass(frozen=True)
-class Inputs:
+class TaskVectors:
     """The vectors of a batch of texts, as heads take them."""
 
     vectors: Tensor
@@ -97,7 +97,7 @@ class TaskInput(nn.Module):
         if self.chars is not None:
             nn.init.uniform_(self.chars.table, -0.5, 0.5)
 
-    def forward(self, texts: Sequence[Text]) -> Inputs:
+    def forward(self, texts: Sequence[Text]) -> TaskVectors:
         """The vectors of each token, zero on padding."""
         batch = self.batcher.batch(texts)
         layers = Layers(batch.layers, batch.mask) if batch.layers is not None else self._tuned_layers(batch)
@@ -113,7 +113,7 @@ class TaskInput(nn.Module):
             parts.append(self.mixes["input"](layers))
         vectors = self.dropout(torch.cat(parts, dim=-1) * batch.mask.unsqueeze(-1))
         output_mix = self.dropout(self.mixes["output"](layers)) if "output" in self.mixes else None
-        return Inputs(vectors, batch.mask, output_mix)
+        return TaskVectors(vectors, batch.mask, output_mix)
 
     def _tuned_layers(self, batch: TextBatch) -> Layers | None:
         """The layers of a biLM that is trained with the task; None where there is none."""

@@ -37,7 +37,7 @@ class TagHead(Head[SentenceItem, Tags]):
         width = self.recurrent.output_width + input.output_width if self.recurrent is not None else input.width
         self.dropout = nn.Dropout(settings.dropout)
         self.last = nn.Linear(width, len(self.tags))
-        around = [*self.tags, spans.OUTSIDE]  # the last stands for the begin and the end of a sentence
+        around = [*self.tags, spans.OUTSIDE]  # the last stands for the start and the end of a sentence
         legal = [[scheme == "plain" or spans.may_follow(a, b) for b in around] for a in around]
         self.crf = CRF(torch.tensor(legal), learned=crf)
 

@@ -11,15 +11,16 @@ from typing import cast
 from bilmo.tasks.core.estimator import Estimator
 from bilmo.tasks.data.spans import Scheme
 from bilmo.tasks.tag.head import TagHead
-from bilmo.tasks.tag.task import TAG, PreparedTag, Tags, Tokens
+from bilmo.tasks.tag.settings import TagSettings
+from bilmo.tasks.tag.task import TAG, PreparedTag, SentenceItem, Tags, Tokens
 
 
-class Tagger(Estimator[Tokens, Tags]):
+class Tagger(Estimator[Tokens, SentenceItem, Tags, TagSettings]):
     """Predicts one tag per token.
 
     >>> Tagger(elmo).fit(sentences, tags).predict(sentences)        # doctest: +SKIP
 
-    Tags that mark spans (IO, IOB1, BIO, BIOES) are predicted as BIOES, which says most about where a span ends, and
+    Tags that mark spans (IO, IOB1, BIO, BIOES) are predicted as BIOES, which marks the end of a span, and
     returned in the scheme of the training data. All other tags are predicted as they are.
     """
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, ClassVar
 from bilmo.errors import TextError
 from bilmo.ids.batch import listed
 from bilmo.tasks.core.measure import Score, by_span, by_token
-from bilmo.tasks.core.spec import Dataset, Inputs, Prepared, Task
+from bilmo.tasks.core.spec import Dataset, PredictionInput, Prepared, Task
 from bilmo.tasks.data import columns, spans
 from bilmo.tasks.data.rows import row
-from bilmo.tasks.data.splitting import choose_split
+from bilmo.tasks.data.splitting import choose_task_split
 from bilmo.tasks.tag.settings import TagSettings
 from bilmo.text.split import SAMPLE, splitter
 
@@ -101,18 +101,18 @@ class PreparedTag(Prepared[Tokens, SentenceItem, Tags, TagSettings]):
         found, _ = spans.scheme_of(true)
         return by_span(true, predicted, None if found in (self.scheme, "plain") else self.scheme)
 
-    def read(self, path: Path, form: str, settings: TagSettings) -> Inputs[Tokens]:
+    def read(self, path: Path, form: str, settings: TagSettings) -> PredictionInput[Tokens]:
         """Sentences to tag. Lines of raw text are split; each of their sentences is one example."""
         source = columns.detect_input_form(path, form, lambda tag: not self.unseen([[tag]]), settings.column)
         if source.form != "lines":
-            return Inputs(columns.FORMS[source.form], columns.read_sentences(source))
+            return PredictionInput(columns.FORMS[source.form], columns.read_sentences(source))
         rows = iter(source.rows)
         first = list(islice(rows, SAMPLE))
-        lang = choose_split(settings.lang, first, self.model_split)
+        lang = choose_task_split(settings.lang, first, self.model_split)
         split = splitter(lang)
         # A line without tokens is an example too, so that the numbers of sentences match the lines.
         sentences: Iterator[Tokens] = (sentence for line in chain(first, rows) for sentence in split(line) or [[]])
-        return Inputs(f"{columns.FORMS['lines']}, split as {lang}", sentences)
+        return PredictionInput(f"{columns.FORMS['lines']}, split as {lang}", sentences)
 
     def header(self, form: str, *, probabilities: bool) -> str | None:
         """Names of columns; CoNLL and JSONL have none."""
@@ -164,10 +164,11 @@ class Tag(Task[Tokens, SentenceItem, Tags, TagSettings]):
 
     def prepare(
         self, data: Dataset[Tokens, Tags], settings: TagSettings, model_split: str
-    ) -> tuple[PreparedTag, list[str]]:
+    ) -> tuple[PreparedTag, list[Tags], list[str]]:
         """Collect the tags, and detect their scheme."""
         answers = _check_lengths(data.examples, data.answers)
-        choose_split(settings.lang, (), "")  # an unknown name is an error now, not when raw text is read
+        if settings.lang != "auto":
+            splitter(settings.lang)  # an unknown name is an error now, not when raw text is read
         scheme, violations = spans.scheme_of(answers)
         if scheme == "plain":
             labels = sorted({tag for tags in answers for tag in tags})
@@ -176,7 +177,8 @@ class Tag(Task[Tokens, SentenceItem, Tags, TagSettings]):
         if len(labels) < 2:
             raise TextError(f"every token has the same tag ({', '.join(labels)}); there is nothing to learn")
         notes = [f"{violations:,} tags violate the scheme {scheme}; they are read as conlleval reads them"]
-        return PreparedTag(labels=tuple(labels), scheme=scheme, model_split=model_split), notes if violations else []
+        prepared = PreparedTag(labels=tuple(labels), scheme=scheme, model_split=model_split)
+        return prepared, answers, notes if violations else []
 
     def estimator(self) -> type[Tagger]:
         """Tagger."""

@@ -22,21 +22,20 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from bilmo.embed.embedder import Embedder
 from bilmo.embed.load import load as load_model
-from bilmo.errors import ConfigError, DamagedFile, NotAModel, OutputError, WeightsError
+from bilmo.errors import ConfigError, DamagedFile, NotAModel, WeightsError
 from bilmo.ids.vocab import Vocab
 from bilmo.net.config import STRICT, BiLMConfig
 from bilmo.store import model_folder as folders
 from bilmo.store.atomic import new_files, new_folder, read_published
-from bilmo.store.model_folder import checked, naming, read_json, same_length, sha256_of
-from bilmo.tasks.core.estimator import Estimator
-from bilmo.tasks.core.loop import learned_state
+from bilmo.store.tensors_file import write_tensors
+from bilmo.store.validate import checked, read_json, same_length, sha256_of, with_path_in_error
 from bilmo.tasks.core.picture import layer_weights_svg
-from bilmo.tasks.core.spec import AnyTask
+from bilmo.tasks.core.spec import AnyEstimator, AnyTask
 from bilmo.tasks.network.input import LearnedMix
 from bilmo.tasks.network.words import TaskWords
 from bilmo.text.files import lines
@@ -89,7 +88,7 @@ class TaskFile:
     """Of each file of weights, so that a damaged one is never used."""
 
 
-def save(task: Estimator[Any, Any], folder: str | PathLike[str], *, model: str = "") -> None:
+def save(task: AnyEstimator, folder: str | PathLike[str], *, model: str = "") -> None:
     """Save a fitted task to a new folder, which appears only when it is complete.
 
     model: the path or name of the biLM, which is loaded again with the task.
@@ -99,7 +98,7 @@ def save(task: Estimator[Any, Any], folder: str | PathLike[str], *, model: str =
         _fill(task, partial, model, {})
 
 
-def publish(task: Estimator[Any, Any], folder: Path, *, model: str = "", written: dict[str, str]) -> dict[str, str]:
+def publish(task: AnyEstimator, folder: Path, *, model: str = "", written: dict[str, str]) -> dict[str, str]:
     """Save a task into a folder that exists, replacing the one it may hold; config.json is written last.
 
     written: the result of the previous call, {} for the first. Given word vectors never change and are written once.
@@ -108,7 +107,7 @@ def publish(task: Estimator[Any, Any], folder: Path, *, model: str = "", written
         return _fill(task, partial, model, written)
 
 
-def _fill(task: Estimator[Any, Any], partial: Path, model: str, written: dict[str, str]) -> dict[str, str]:
+def _fill(task: AnyEstimator, partial: Path, model: str, written: dict[str, str]) -> dict[str, str]:
     """Write all files of a task except vectors that were `written` before; returns the hashes of all files."""
     words, batcher = task.words_, task.network_.input.batcher
     bilm: BilmFacts | None = None
@@ -121,7 +120,7 @@ def _fill(task: Estimator[Any, Any], partial: Path, model: str, written: dict[st
         # A path becomes absolute, so that it is found from any folder; a name that is not a path stays a name.
         model = str(Path(model).resolve()) if model and Path(model).exists() else model
         bilm = BilmFacts(name=model, sha256=batcher.store.model, start=elmo.start, config=elmo.config)
-    hashes = {WEIGHTS: _write(_own_weights(task), partial / WEIGHTS)}
+    hashes = {WEIGHTS: write_tensors(partial / WEIGHTS, task.network_.own_state())}
     facts = None
     if words is not None:
         given = words.values is not None
@@ -131,7 +130,7 @@ def _fill(task: Estimator[Any, Any], partial: Path, model: str, written: dict[st
         else:
             _text(partial / WORDS, "".join(f"{word}\n" for word in words.vocab.words))
             if words.values is not None:
-                hashes[VECTORS] = _write({"vectors": torch.from_numpy(words.values)}, partial / VECTORS)
+                hashes[VECTORS] = write_tensors(partial / VECTORS, {"vectors": torch.from_numpy(words.values)})
     config = TaskFile(
         bilmo_task=task.task.name,
         format=FORMAT,
@@ -149,14 +148,9 @@ def _fill(task: Estimator[Any, Any], partial: Path, model: str, written: dict[st
     return hashes
 
 
-def _own_weights(task: Estimator[Any, Any]) -> dict[str, Tensor]:
-    """The trained weights without those of the biLM, which has a folder of its own."""
-    return {name: value for name, value in learned_state(task.network_).items() if ".tuned." not in name}
-
-
 def load(
     folder: str | PathLike[str], tasks: Sequence[AnyTask], *, elmo: Embedder | str | PathLike[str] | None = None
-) -> Estimator[Any, Any]:
+) -> AnyEstimator:
     """Load a saved task with the biLM it was fitted on.
 
     tasks: the specifications of all tasks that the folder may hold.
@@ -164,18 +158,18 @@ def load(
     """
     path = Path(folder)
     if not (path / CONFIG).is_file() or b'"bilmo_task"' not in (path / CONFIG).read_bytes():
-        raise NotAModel(f"{path}: is not a folder of a task; `bilmo fit` makes them")
+        raise NotAModel(f"{path}: is not the folder of a saved task; `bilmo fit` creates such folders")
     return read_published(lambda: _read_config(path / CONFIG), lambda config: _load(path, config, tasks, elmo))
 
 
 def _load(
     path: Path, config: TaskFile, tasks: Sequence[AnyTask], elmo: Embedder | str | PathLike[str] | None
-) -> Estimator[Any, Any]:
+) -> AnyEstimator:
     by_name = {task.name: task for task in tasks}
     if config.bilmo_task not in by_name:
         raise ConfigError(
-            f"{path / CONFIG}: holds the task {config.bilmo_task!r}; this bilmo knows {', '.join(by_name)}. "
-            "Install a newer bilmo."
+            f"{path / CONFIG}: contains the task {config.bilmo_task!r}; this version has only {', '.join(by_name)}. "
+            "Install a newer version."
         )
     task = by_name[config.bilmo_task]
     settings = checked(config.settings, task.settings, f"{path / CONFIG}, settings")
@@ -183,7 +177,7 @@ def _load(
     model = _bilm(path, config.bilm, elmo) if config.bilm else None
     found = task.estimator().restore(settings, prepared, _words(path, config), model)
     weights = _read(path / WEIGHTS, config)
-    wrong = weights.keys() ^ _own_weights(found).keys()
+    wrong = weights.keys() ^ found.network_.own_state().keys()
     if wrong:
         raise WeightsError(f"{path / WEIGHTS}: does not fit {CONFIG}; missing or unused: {', '.join(sorted(wrong))}")
     try:
@@ -202,12 +196,13 @@ def _read_config(path: Path) -> TaskFile:
     number = found.get("format") if isinstance(found, dict) else None
     if isinstance(number, int) and number < FORMAT:
         raise ConfigError(
-            f"{path}: the task was saved in format {number} by an earlier bilmo; this one reads format {FORMAT}. "
+            f"{path}: the task was saved in format {number} by an earlier version; this version reads format {FORMAT}. "
             "Fit the task again: run the same `bilmo fit` command into a new folder."
         )
     if isinstance(number, int) and number > FORMAT:
         raise ConfigError(
-            f"{path}: the task was saved in format {number}; this bilmo reads format {FORMAT}. Install a newer bilmo."
+            f"{path}: the task was saved in format {number}; this version reads format {FORMAT}. "
+            "Install a newer version."
         )
     return read_json(path, TaskFile)
 
@@ -238,23 +233,15 @@ def _words(folder: Path, config: TaskFile) -> TaskWords | None:
     facts = config.words
     if facts is None:
         return None
-    vocab = naming(folder / WORDS, lambda: Vocab(lines(folder / WORDS)))
+    vocab = with_path_in_error(folder / WORDS, lambda: Vocab(lines(folder / WORDS)))
     same_length(folder / WORDS, len(vocab), facts.rows)
     values = None
     if facts.given:
         found = _read(folder / VECTORS, config).get("vectors")
         if found is None or tuple(found.shape) != (facts.rows, facts.width):
-            raise WeightsError(f"{folder / VECTORS}: must hold {facts.rows} vectors of width {facts.width}")
+            raise WeightsError(f"{folder / VECTORS}: must contain {facts.rows} vectors of width {facts.width}")
         values = found.numpy().astype(np.float32)
     return TaskWords(vocab, facts.width, facts.lower, values)
-
-
-def _write(tensors: dict[str, Tensor], path: Path) -> str:
-    try:
-        save_file({name: value.detach().clone().contiguous() for name, value in tensors.items()}, path)
-    except SafetensorError as error:
-        raise OutputError(f"{path}: cannot be written ({error})") from None
-    return sha256_of(path)
 
 
 def _read(path: Path, config: TaskFile) -> dict[str, Tensor]:
