@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 SMALL, LARGE = 200_000, 2_000_000
 TRAINED, TIMES = 500_000, 20
 CACHE = 4 << 20
-BILMO = f"import bilmo.embed.word_cache as w; w.CACHE = {CACHE}; from bilmo.cli.app import main; main()"
+BILMO = f"import bilmo.embed.word_cache as w; w.CACHE_BYTES = {CACHE}; from bilmo.cli.app import main; main()"
 
 
 def peak(*command: str | Path) -> float:

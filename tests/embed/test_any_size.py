@@ -35,7 +35,7 @@ def text(*lengths):
 
 
 def whole(monkeypatch):
-    monkeypatch.setattr(bilmo.net.run, "LEAST", 1 << 30)
+    monkeypatch.setattr(bilmo.net.run, "MIN_ROW_STEPS", 1 << 30)
 
 
 def assert_close(found, expected, share=1e-5):
@@ -71,8 +71,8 @@ def test_rows_of_any_lengths_in_any_chunks_are_the_same(monkeypatch, cell, mix, 
     elmo = Embedder(bundle, start=start)
     expected = [elmo.embed(call, mix=mix) for call in calls]
     for least in (1, 5):
-        monkeypatch.setattr(bilmo.net.run, "LEAST", least)
-        monkeypatch.setattr(bilmo.net.run, "CHUNK", 1)
+        monkeypatch.setattr(bilmo.net.run, "MIN_ROW_STEPS", least)
+        monkeypatch.setattr(bilmo.net.run, "CHUNK_STEPS", 1)
         elmo = Embedder(bundle, start=start)
         for call, vectors in zip(calls, expected, strict=True):
             assert_close(elmo.embed(call, mix=mix), vectors)
@@ -135,7 +135,7 @@ def test_long_words_count_in_what_the_cache_holds(monkeypatch):
     table = CharTable.count(["abcdefgh"], max_characters=None)
     chars = CharsConfig(kind="unicode", rows=table.rows, width=4, filters=((1, 8),), highways=0, max_characters=None)
     elmo = Embedder(made(chars=chars, table=table))
-    monkeypatch.setattr(bilmo.embed.word_cache, "CACHE", 100_000)
+    monkeypatch.setattr(bilmo.embed.word_cache, "CACHE_BYTES", 100_000)
     for k in range(20):
         elmo.layers([["a" * (5000 + k)]])
         assert sum(len(characters) for characters, _ in elmo._words._rows) < 12_000

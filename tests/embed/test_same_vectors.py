@@ -54,16 +54,16 @@ def assert_same(elmo, found, expected):
 def test_order_batch_cache_and_threads_change_no_vector(bundle, elmo, expected, data):
     order = data.draw(st.permutations(range(len(TEXT))))[: data.draw(st.integers(1, len(TEXT)))]
     threads = torch.get_num_threads()
-    before = bilmo.embed.word_cache.CACHE
+    before = bilmo.embed.word_cache.CACHE_BYTES
     torch.set_num_threads(data.draw(st.sampled_from([1, 2, 3, 4])))
-    bilmo.embed.word_cache.CACHE = data.draw(st.sampled_from([600, 20_000, before]))
+    bilmo.embed.word_cache.CACHE_BYTES = data.draw(st.sampled_from([600, 20_000, before]))
     try:
         batch = data.draw(st.sampled_from([1, 30, 100, 2048]))
         other = Embedder(bundle, start="zero", precision=elmo.precision, batch_tokens=batch)
         found = other.layers([TEXT[k] for k in order])
     finally:
         torch.set_num_threads(threads)
-        bilmo.embed.word_cache.CACHE = before
+        bilmo.embed.word_cache.CACHE_BYTES = before
     assert_same(elmo, found, [expected[k] for k in order])
 
 

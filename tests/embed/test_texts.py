@@ -207,9 +207,9 @@ def test_a_carried_state_can_be_kept_and_gone_on_from(model):
     kept = elmo.carried()
     assert len(kept) == 2 * 2 * 2
     expected = elmo.embed("dog")
-    other.carry_on(kept)
+    other.set_carried(kept)
     assert close(other.embed("dog").vectors, expected.vectors)
-    other.carry_on({})
+    other.set_carried({})
     assert close(other.embed("cat").vectors, first.vectors)
 
 

@@ -50,7 +50,7 @@ def expected(bundle):
 @pytest.mark.parametrize("callers", [2, 8])
 @pytest.mark.parametrize("cache", [4000, 1 << 26], ids=["small cache", "large cache"])
 def test_threads_on_one_fresh_embedder_get_the_vectors_of_one_thread(bundle, expected, monkeypatch, callers, cache):
-    monkeypatch.setattr(bilmo.embed.word_cache, "CACHE", cache)
+    monkeypatch.setattr(bilmo.embed.word_cache, "CACHE_BYTES", cache)
     with threads(2), ThreadPoolExecutor(callers) as pool:
         for _ in range(5):
             elmo = Embedder(bundle)

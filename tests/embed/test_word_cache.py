@@ -31,7 +31,7 @@ def assert_same(found, expected):
 @pytest.mark.parametrize("words", [1, 2, 3, 7, 1000])
 def test_the_size_of_the_cache_changes_no_vector(bundle, monkeypatch, words):
     expected = Embedder(bundle).layers(TEXT)
-    monkeypatch.setattr(bilmo.embed.word_cache, "CACHE", words * 4 * 8)
+    monkeypatch.setattr(bilmo.embed.word_cache, "CACHE_BYTES", words * 4 * 8)
     elmo = Embedder(bundle)
     for _ in range(3):
         assert_same(elmo.layers(TEXT), expected)

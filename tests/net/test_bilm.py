@@ -210,7 +210,7 @@ def test_a_convolution_in_pieces_changes_nothing(at_once):
         with torch.no_grad():
             whole = bilm.words(words)
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(bilmo.net.words, "AT_ONCE", at_once)
+                patch.setattr(bilmo.net.words, "CHUNK_ACTIVATIONS", at_once)
                 pieces = bilm.words(words)
         torch.testing.assert_close(pieces, whole, atol=1e-6, rtol=1e-6)
 
@@ -233,7 +233,7 @@ class Convolutions(TorchFunctionMode):
 
 @pytest.mark.parametrize("at_once", [1, 100, 1 << 22])
 def test_a_convolution_never_holds_more_than_it_may(at_once, monkeypatch):
-    monkeypatch.setattr(bilmo.net.words, "AT_ONCE", at_once)
+    monkeypatch.setattr(bilmo.net.words, "CHUNK_ACTIVATIONS", at_once)
     config = BiLMConfig(
         words=WordsConfig(chars=CharsConfig(filters=((2, 3),), highways=0, max_characters=None), project=False),
         cell=CellConfig(kind="rnn", cells=3, project=False, cell_clip=None, projection_clip=None),

@@ -24,8 +24,8 @@ BATCH = Batch(PLACES, PLACES[:, ::-1], np.array([3, 3]), Words(chars=None, ids=n
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Chunks of two steps at least."""
-    monkeypatch.setattr(bilmo.net.run, "LEAST", 2)
-    monkeypatch.setattr(bilmo.net.run, "CHUNK", 1)
+    monkeypatch.setattr(bilmo.net.run, "MIN_ROW_STEPS", 2)
+    monkeypatch.setattr(bilmo.net.run, "CHUNK_STEPS", 1)
 
 
 @settings(max_examples=40)
@@ -34,16 +34,16 @@ def test_layers_written_sentence_after_sentence_are_the_padded_ones_without_padd
     bilm, batch = random_bilm(config, seed), indexer_of(config).batch(text)
     state = bilm.zero_state(len(text))
     number = data.draw(st.integers(1, config.layers + 1))
-    least = bilmo.net.run.LEAST, bilmo.net.run.CHUNK
+    least = bilmo.net.run.MIN_ROW_STEPS, bilmo.net.run.CHUNK_STEPS
     with torch.no_grad():
         layers, after = bilm(batch, state)
         out = torch.empty(number, int(batch.lengths.sum()), config.vector_width)
-        bilmo.net.run.LEAST, bilmo.net.run.CHUNK = data.draw(st.integers(1, 4)), 1
+        bilmo.net.run.MIN_ROW_STEPS, bilmo.net.run.CHUNK_STEPS = data.draw(st.integers(1, 4)), 1
         try:
             _, last = run(bilm.stacks, bilm.words(batch.words), batch, state, skip=config.skip, out=out)
             in_chunks, last_of_all = bilm(batch, state)
         finally:
-            bilmo.net.run.LEAST, bilmo.net.run.CHUNK = least
+            bilmo.net.run.MIN_ROW_STEPS, bilmo.net.run.CHUNK_STEPS = least
     padded = layers.padded()
     torch.testing.assert_close(out, padded.values[:number][:, padded.mask], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(in_chunks.padded().values, padded.values, atol=1e-5, rtol=1e-5)

@@ -38,7 +38,7 @@ def test_log_probabilities_equal_the_reference(seed, positions, words, width):
 def test_positions_and_words_in_pieces_change_nothing(at_once, monkeypatch):
     softmax, outputs, targets = draw(0)
     whole = softmax.log_probs(outputs, targets)
-    monkeypatch.setattr(bilmo.net.softmax, "AT_ONCE", at_once)
+    monkeypatch.setattr(bilmo.net.softmax, "BLOCK_ROWS", at_once)
     torch.testing.assert_close(softmax.log_probs(outputs, targets), whole, atol=1e-12, rtol=1e-12)
 
 
@@ -50,7 +50,7 @@ def test_the_logits_held_are_bounded(monkeypatch):
         held.append(addmm(*given_))
         return held[-1]
 
-    monkeypatch.setattr(bilmo.net.softmax, "AT_ONCE", 4)
+    monkeypatch.setattr(bilmo.net.softmax, "BLOCK_ROWS", 4)
     monkeypatch.setattr(torch, "addmm", watched)
     softmax.log_probs(outputs, targets)
     assert [tuple(logits.shape) for logits in held] == [(4, 4), (4, 4), (4, 3), (3, 4), (3, 4), (3, 3)]
@@ -78,7 +78,7 @@ def test_gradients_reach_outputs_weight_and_bias_in_pieces_too(monkeypatch):
         -torch.nn.functional.cross_entropy(outputs @ softmax.weight.t() + softmax.bias, targets, reduction="sum"),
         wanted,
     )
-    monkeypatch.setattr(bilmo.net.softmax, "AT_ONCE", 4)
+    monkeypatch.setattr(bilmo.net.softmax, "BLOCK_ROWS", 4)
     found = torch.autograd.grad(softmax.log_probs(outputs, targets).sum(), wanted)
     for a, b in zip(found, expected, strict=True):
         torch.testing.assert_close(a, b, atol=1e-12, rtol=1e-12)

@@ -39,8 +39,8 @@ Vectors = NDArray[np.float32]
 
 BATCH_TOKENS = 4096
 """Tokens of a batch, boundaries included; how sentences are grouped never changes a vector."""
-ROWS = 8
-"""Long sentences that are computed together although they exceed a batch, unless the user set the size of a batch."""
+LONG_SENTENCES = 8
+"""Number of long sentences computed together even if they exceed BATCH_TOKENS; 1 if the user set batch_tokens."""
 STREAM_BATCHES = 4
 """Batches of a stream that are read at a time; among their sentences, those of similar length go together."""
 
@@ -89,11 +89,12 @@ class Embedder:
         self._words = WordCache(self._prepared.words, self._indexer, bundle.config.width)
         if word_vectors is not None:
             words, vectors = word_vectors
-            distinct = {self._indexer.key(word): row for row, word in enumerate(words)}  # of equal words the last
+            # For duplicates, the last one wins.
+            distinct = {self._indexer.key(word): row for row, word in enumerate(words)}
             self._words.preload(list(distinct), torch.from_numpy(vectors[list(distinct.values())]))
 
     def __getstate__(self) -> dict[str, Any]:
-        """What it is made from; packed weights fit this machine only, and are packed again where it is unpickled."""
+        """The constructor's arguments: packed weights are machine-specific and rebuilt on unpickling."""
         made = {"bundle": self.bundle, "start": self.start, "split": self._split_name, "precision": self.precision}
         return {"made": made | {"batch_tokens": self._batch_tokens}, "preloaded": self._words.preloaded()}
 
@@ -176,7 +177,7 @@ class Embedder:
 
     @property
     def at_once(self) -> int:
-        """Tokens of a stream that are embedded together; 0 is one text at a time, as a carried state needs it."""
+        """Tokens of a stream that are embedded together; 0 means one text at a time, which a carried state requires."""
         return 0 if self.start == "carry" else STREAM_BATCHES * self.batch_tokens
 
     def sentences(self, item: str | Sentence) -> list[Sentence]:
@@ -231,7 +232,7 @@ class Embedder:
         """The state that the next call starts from, by name; empty if there is none."""
         return {name: value.numpy() for name, value in self._carried.named().items()} if self._carried else {}
 
-    def carry_on(self, carried: Mapping[str, Vectors]) -> None:
+    def set_carried(self, carried: Mapping[str, Vectors]) -> None:
         """Let the next call start from a state that `carried` returned."""
         tensors = {name: torch.from_numpy(value) for name, value in carried.items()}
         self._carried = State.from_named(tensors) if tensors else None
@@ -322,7 +323,7 @@ class Embedder:
             layers = self.config.layers + 1  # the next call continues every layer
             groups = iter([list(range(len(sentences)))])
         else:
-            rows = ROWS if self._batch_tokens is None else 1
+            rows = LONG_SENTENCES if self._batch_tokens is None else 1
             groups = by_length([len(s) for s in sentences], self.batch_tokens, rows)
         for numbers in groups:
             keys, places = self._indexer.places([sentences[k] for k in numbers])

@@ -120,7 +120,7 @@ def _compute(elmo: Embedder, inputs: Inputs, parts: Parts, settings: EmbedSettin
     skipped = sum(1 for _ in islice(items, parts.sentences))
     if skipped < parts.sentences:
         raise TextError("the text became shorter while it was being read. Wait until it is complete, then start again.")
-    elmo.carry_on(parts.state())
+    elmo.set_carried(parts.state())
     most = max(1, min(PART_TOKENS, PART_BYTES // parts.spec.bytes(sentences=1, tokens=1)))
     # No batch crosses the end of a part, so that a part is the same in every run.
     for part in gathered(((item, elmo.sentences(item)) for item in items), most):

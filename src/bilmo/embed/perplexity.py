@@ -15,12 +15,12 @@ import numpy as np
 from bilmo.embed.embedder import Embedder
 from bilmo.ids.batch import Sentence
 
-AT_ONCE = 256
+BATCH_SENTENCES = 256
 """Sentences scored at a time."""
 
 
 @dataclass(frozen=True)
-class Score:
+class Perplexity:
     """Losses in nats, summed over all predictions: the words, and one boundary per sentence."""
 
     losses: dict[str, float]
@@ -45,9 +45,9 @@ class Score:
         return math.exp((mean - self.unknown_loss) / (self.words + self.sentences - self.unknown))
 
 
-def score(elmo: Embedder, sentences: Iterable[Sentence]) -> Score:
+def score(elmo: Embedder, sentences: Iterable[Sentence]) -> Perplexity:
     """Score any amount of text; with start="carry" each sentence continues from the one before."""
-    size = 1 if elmo.start == "carry" else AT_ONCE
+    size = 1 if elmo.start == "carry" else BATCH_SENTENCES
     rest = iter(sentences)
     directions = elmo.config.directions
     totals = np.zeros(len(directions))
@@ -68,4 +68,4 @@ def score(elmo: Embedder, sentences: Iterable[Sentence]) -> Score:
         count += len(some)
         words += sum(map(len, some))
     found = {str(name): float(total) for name, total in zip(directions, totals, strict=True)}
-    return Score(found, sentences=count, words=words, unknown=unknown, unknown_loss=unknown_loss)
+    return Perplexity(found, sentences=count, words=words, unknown=unknown, unknown_loss=unknown_loss)

@@ -18,13 +18,13 @@ from torch import Tensor
 from bilmo.ids.batch import Indexer, Key, Words
 from bilmo.net.kernels.threads import side_by_side
 
-CACHE = 1 << 26
+CACHE_BYTES = 1 << 26
 """Bytes of words and their vectors that are kept."""
-KEY = 250
+KEY_BYTES = 250
 """Bytes, roughly, that Python needs for the key and the row of a word, whatever its length."""
-FEW = 32
-"""Words up to which the encoder is faster with all threads than two halves of the words with half the threads each."""
-AT_ONCE, CHARACTERS = 512, 1 << 16
+ONE_CALL_WORDS = 32
+"""Up to this many words, one call with all threads is faster than two parallel halves."""
+GROUP_WORDS, GROUP_CHARACTERS = 512, 1 << 16
 """Words encoded at a time, grouped by length; and their characters, padding included."""
 
 _lock = Lock()
@@ -79,21 +79,21 @@ class WordCache:
             group: list[int] = []
             for at, n in enumerate(part):
                 group.append(n)
-                last = at + 1 == len(part)
-                if last or len(group) == AT_ONCE or (len(group) + 1) * len(keys[part[at + 1]][0]) > CHARACTERS:
+                full = at + 1 == len(part) or len(group) == GROUP_WORDS
+                if full or (len(group) + 1) * len(keys[part[at + 1]][0]) > GROUP_CHARACTERS:
                     vectors[group] = self._encoder(self._indexer.words([keys[n] for n in group]))
                     group = []
 
         order = sorted(range(len(keys)), key=lambda n: len(keys[n][0]))
-        parts = [order] if len(keys) <= FEW else [order[::2], order[1::2]]
+        parts = [order] if len(keys) <= ONE_CALL_WORDS else [order[::2], order[1::2]]
         side_by_side([partial(encode, part) for part in parts])
         return vectors
 
     def _add(self, keys: list[Key], vectors: Tensor) -> None:
         """Keep words that no other thread has added; if they do not fit, drop all but the preloaded ones first."""
         new = [n for n, key in enumerate(keys) if key not in self._rows]
-        size = sum(4 * self._width + 8 * len(keys[n][0]) + KEY for n in new)
-        if self._bytes + size > CACHE:  # simpler than to find out which ones were used last
+        size = sum(4 * self._width + 8 * len(keys[n][0]) + KEY_BYTES for n in new)
+        if self._bytes + size > CACHE_BYTES:  # simpler than tracking recent use
             self._rows = {key: row for key, row in self._rows.items() if row < self._preloaded}
             self._table, self._bytes = self._table[: self._preloaded].clone(), 0
         first = len(self._rows)

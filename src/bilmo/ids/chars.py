@@ -131,7 +131,7 @@ Chars = ByteChars | CharTable
 
 
 def pad_words(chars: Chars, words: Sequence[Sequence[int]], widest_filter: int) -> Ids:
-    """Ids of many words as one array (words, characters), with as much padding as the network can notice.
+    """Ids of many words as one array (words, characters), with only as much padding as can affect the result.
 
     A filter gives the same value at every place that sees only padding, so under the max one such place is enough: the
     result is that of the full width, for a fraction of the work.

@@ -110,7 +110,7 @@ POOL = 64
 """Batches whose sentences are sorted by length together: enough to find sentences of similar length."""
 
 
-BLOCK = 1 << 16
+BLOCK_SENTENCES = 1 << 16
 """Sentences counted at a time."""
 
 
@@ -159,7 +159,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class _Pool:
-    """Pieces of sentences by falling length, and where each batch begins among them."""
+    """Pieces of sentences, longest first, and where each batch begins among them."""
 
     sentence: Ids
     first: Ids
@@ -171,8 +171,8 @@ class _Pool:
 def _pools(text: Text, order: Ids, budget: int) -> list[int]:
     """Where each pool of `budget` steps begins in `order`, and where the last one ends."""
     begins, filled, last = [0], 0, 0
-    for at in range(0, len(order), BLOCK):
-        steps = text.steps(order[at : at + BLOCK])
+    for at in range(0, len(order), BLOCK_SENTENCES):
+        steps = text.steps(order[at : at + BLOCK_SENTENCES])
         pool = (filled + np.cumsum(steps) - steps) // budget
         begins += (np.flatnonzero(np.diff(pool, prepend=last)) + at).tolist()
         filled, last = filled + int(steps.sum()), int(pool[-1])

@@ -18,8 +18,9 @@ STRICT = {"extra": "forbid"}
 """For readers of config files: a misspelt key is an error, not a default."""
 
 
-MOST, DEEPEST = 10**8, 100
-"""Bounds on any size and any depth: far above any use, and low enough that checking a config needs no memory."""
+MAX_SIZE, MAX_DEPTH = 10**8, 100
+"""Bounds on any size and any depth: far above any realistic model, and low enough that checking a config
+needs no memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,12 +53,12 @@ class CharsConfig:
     """Maximum length of a word, its begin and end marks included; longer words are cut. None for no maximum."""
 
     def __post_init__(self) -> None:
-        _within(1, MOST, rows=self.rows, width=self.width)
-        _within(0, DEEPEST, highways=self.highways)
+        _within(1, MAX_SIZE, rows=self.rows, width=self.width)
+        _within(0, MAX_DEPTH, highways=self.highways)
         if not self.filters:
             raise ConfigError("a character CNN needs at least one filter, as in filters = [[1, 32], [2, 32]]")
         for characters, number in self.filters:
-            _within(1, MOST, filter_width=characters, filter_number=number)
+            _within(1, MAX_SIZE, filter_width=characters, filter_number=number)
         if self.max_characters is not None and self.max_characters < max(3, self.widest_filter):
             raise ConfigError(
                 f"max_characters is {self.max_characters}; it must be at least 3 (two marks and a character) "
@@ -95,7 +96,7 @@ class TableConfig:
     """Words are looked up in lower case, because the pretrained vectors have only lower-case words."""
 
     def __post_init__(self) -> None:
-        _within(1, MOST, rows=self.rows, width=self.width)
+        _within(1, MAX_SIZE, rows=self.rows, width=self.width)
         if self.given and self.rows < 3:
             raise ConfigError(f"pretrained vectors need rows for the three marks; the table has {self.rows} rows")
 
@@ -116,7 +117,7 @@ class WordsConfig:
     def __post_init__(self) -> None:
         if self.chars is None and self.table is None:
             raise ConfigError("a word encoder needs characters, a table of words, or both")
-        _within(0, DEEPEST, highways=self.highways)
+        _within(0, MAX_DEPTH, highways=self.highways)
 
     @property
     def outputs(self) -> int:
@@ -143,7 +144,7 @@ class CellConfig:
     """LSTM only: added to the forget gate when the weights are used; never part of the stored bias."""
 
     def __post_init__(self) -> None:
-        _within(1, MOST, cells=self.cells)
+        _within(1, MAX_SIZE, cells=self.cells)
         if self.kind != "lstm" and (self.project or self.cell_clip is not None):
             raise ConfigError(f"only an LSTM has a projection and a cell clip; the cell is {self.kind!r}")
         if not self.project and self.projection_clip is not None:
@@ -171,8 +172,8 @@ class BiLMConfig:
     directions: tuple[Direction, ...] = BOTH
 
     def __post_init__(self) -> None:
-        _within(1, MOST, width=self.width)
-        _within(1, DEEPEST, layers=self.layers)
+        _within(1, MAX_SIZE, width=self.width)
+        _within(1, MAX_DEPTH, layers=self.layers)
         if not self.directions or tuple(d for d in BOTH if d in self.directions) != self.directions:
             raise ConfigError(f"directions must be forward, backward, or both in this order; found {self.directions}")
         if not self.words.project and self.words.outputs != self.width:

@@ -42,7 +42,7 @@ class Packing:
         """`lengths` (B,), each 1 or more."""
         self.lengths = lengths
         self.order: Ids = np.argsort(-lengths, kind="stable")
-        """(B,): rows by falling length."""
+        """(B,): rows, longest first."""
         self.mask = np.arange(max(lengths)) < lengths[:, None]
         """(B, T), True on real steps."""
         self._running = self.mask[self.order].T  # (T, B sorted)

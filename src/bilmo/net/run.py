@@ -30,7 +30,7 @@ Layer = Callable[[Tensor, Steps, LayerState], tuple[Tensor, LayerState]]
 """A recurrent layer, trainable or prepared: packed inputs (N, I) and a state to packed outputs (N, D) and the state
 after each row's last step."""
 
-CHUNK, LEAST = 4096, 256
+CHUNK_STEPS, MIN_ROW_STEPS = 4096, 256
 """Steps of one chunk, summed over all rows; and the minimum number of steps of each row."""
 
 
@@ -61,7 +61,7 @@ def run(
     packing = Packing(places.lengths)
     order = torch.from_numpy(packing.order).to(words.device)
     before = state.select(order)
-    chunk = int(max(places.lengths)) if torch.is_grad_enabled() else max(LEAST, CHUNK // len(order))
+    chunk = int(max(places.lengths)) if torch.is_grad_enabled() else max(MIN_ROW_STEPS, CHUNK_STEPS // len(order))
     after: dict[Direction, list[LayerState]] = {}
 
     def one_direction(half: int, direction: Direction, random: torch.Generator | None, words: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-AT_ONCE = 1024
+BLOCK_ROWS = 1024
 """Positions, and words, whose logits are held at a time: 4 MB of float32, which fit the cache."""
 
 
@@ -27,10 +27,10 @@ class Softmax(nn.Module):
     def log_probs(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Natural log-probability of each target word: (N, D) and (N,) to (N,), over the whole vocabulary."""
         parts = []
-        for out, target in zip(outputs.split(AT_ONCE), targets.split(AT_ONCE), strict=True):
+        for out, target in zip(outputs.split(BLOCK_ROWS), targets.split(BLOCK_ROWS), strict=True):
             chosen = (out * self.weight[target]).sum(dim=1) + self.bias[target]  # (n,)
             scale = torch.full_like(chosen, -torch.inf)
-            for weight, bias in zip(self.weight.split(AT_ONCE), self.bias.split(AT_ONCE), strict=True):
+            for weight, bias in zip(self.weight.split(BLOCK_ROWS), self.bias.split(BLOCK_ROWS), strict=True):
                 logits = torch.addmm(bias, out, weight.t())  # (n, v)
                 scale = torch.logaddexp(scale, torch.logsumexp(logits, dim=1))
             parts.append(chosen - scale)

@@ -43,7 +43,7 @@ class State:
         return self._map(Tensor.detach)
 
     def expand(self, rows: int) -> State:
-        """The state of one row for many rows."""
+        """Repeat a one-row state for `rows` rows."""
         return self._map(lambda part: part.expand(rows, -1))
 
     def select(self, rows: Tensor) -> State:
@@ -51,7 +51,7 @@ class State:
         return self._map(lambda part: part.index_select(0, rows))
 
     def replace_first(self, new: State) -> State:
-        """A state of the same size whose first rows come from `new`; the rows beyond those stay."""
+        """A state of the same size whose first rows come from `new`; the remaining rows are unchanged."""
         stacks = {}
         for direction, layers in self.stacks.items():
             pairs = zip(layers, new.stacks[direction], strict=True)

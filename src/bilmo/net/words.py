@@ -17,12 +17,12 @@ from torch import Tensor, nn
 
 from bilmo.ids.batch import Words
 from bilmo.net.config import BiLMConfig, CharsConfig, Precision, TableConfig
-from bilmo.net.kernels.convolve import LargestAnswers
+from bilmo.net.kernels.convolve import MaxOverPositions
 from bilmo.net.kernels.encoder import Int8Convolutions, PreparedHighway, Tables, linear
 
-AT_ONCE = 1 << 22
+CHUNK_ACTIVATIONS = 1 << 22
 """Windows times filters held at a time (16 MB of float32)."""
-LONG = 1 << 14
+CHUNK_CHARACTERS = 1 << 14
 """Characters of a word that are convolved at a time."""
 
 Map = Callable[[Tensor], Tensor]
@@ -38,10 +38,12 @@ class Highway(nn.Module):
         self.carry = nn.Linear(width, width)
 
     def reset_parameters(self) -> None:
-        """Random weights; biases 0, but start with open carry gates, so that highways pass their input through."""
+        """Random weights."""
         _reset_linear(self.transform)
         _reset_linear(self.carry)
-        nn.init.constant_(self.carry.bias, 2.0)
+        nn.init.constant_(
+            self.carry.bias, 2.0
+        )  # start with open carry gates, so that highways pass their input through
 
     def forward(self, x: Tensor) -> Tensor:
         """(U, F) to (U, F); the non-linearity is relu whatever the convolution's activation is."""
@@ -94,7 +96,7 @@ class CharCNN(nn.Module):
     def _largest_for_training(self, chars: Tensor) -> Tensor:
         """As `_largest`, with a fast backward."""
         filters = [part for conv in self.convolutions() for part in (conv.weight, conv.bias)]
-        return cast("Tensor", LargestAnswers.apply(chars, self.table, *filters))  # type: ignore[no-untyped-call]
+        return cast("Tensor", MaxOverPositions.apply(chars, self.table, *filters))  # type: ignore[no-untyped-call]
 
     def _largest(self, chars: Tensor) -> Tensor:
         """(U, C) ids to (U, F): the maximum of each filter over all positions, in chunks of bounded size."""
@@ -103,7 +105,7 @@ class CharCNN(nn.Module):
         for conv in self.convolutions():
             width = conv.kernel_size[0]
             places = embedded.shape[2] - width + 1
-            step = max(1, AT_ONCE // (conv.out_channels * max(1, len(embedded))))
+            step = max(1, CHUNK_ACTIVATIONS // (conv.out_channels * max(1, len(embedded))))
             pieces = [conv(embedded[:, :, at : at + step + width - 1]).amax(dim=2) for at in range(0, places, step)]
             best.append(pieces[0] if len(pieces) == 1 else torch.stack(pieces).amax(dim=0))  # (U, n)
         return torch.cat(best, dim=1)
@@ -124,9 +126,9 @@ class CharCNN(nn.Module):
 def _filtered(chars: Tensor, config: CharsConfig, largest: Map, highways: Iterable[Map]) -> Tensor:
     """(U, C) ids to (U, F); a word of a million characters goes through the filters piece by piece."""
     overlap = max(width for width, _ in config.filters) - 1
-    x = largest(chars[:, : LONG + overlap])
-    for at in range(LONG, chars.shape[1] - overlap, LONG):
-        x = torch.maximum(x, largest(chars[:, at : at + LONG + overlap]))
+    x = largest(chars[:, : CHUNK_CHARACTERS + overlap])
+    for at in range(CHUNK_CHARACTERS, chars.shape[1] - overlap, CHUNK_CHARACTERS):
+        x = torch.maximum(x, largest(chars[:, at : at + CHUNK_CHARACTERS + overlap]))
     x = F.relu(x) if config.activation == "relu" else torch.tanh(x)
     for highway in highways:
         x = highway(x)

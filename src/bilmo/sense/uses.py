@@ -16,7 +16,7 @@ from bilmo.embed.embedder import Embedder
 from bilmo.ids.batch import Sentence
 from bilmo.ids.vocab import MARKS
 
-BATCH = 512
+BATCH_SENTENCES = 512
 """Number of sentences embedded at a time."""
 LAYER_0_SHARE = 0.5
 """Weight of a word's layer-0 vector beside its softmax row, which counts 1."""
@@ -60,7 +60,7 @@ def in_text(elmo: Embedder, sentences: Iterable[Sentence], *, least: int) -> Wor
     sums = np.zeros((1024, elmo.config.vector_width))
     counts = np.zeros(1024)
     remaining = iter(sentences)
-    while some := list(islice(remaining, BATCH)):
+    while some := list(islice(remaining, BATCH_SENTENCES)):
         ids = np.array([numbers.setdefault(word, len(numbers)) for sentence in some for word in sentence], dtype=int)
         while len(counts) < len(numbers):
             sums, counts = np.concatenate([sums, np.zeros_like(sums)]), np.concatenate([counts, np.zeros_like(counts)])

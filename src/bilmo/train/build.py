@@ -24,7 +24,7 @@ from bilmo.net.config import BiLMConfig
 from bilmo.net.softmax import Softmax
 from bilmo.store import vectors_file as vectors
 from bilmo.store.bundle import Bundle
-from bilmo.train.model import ROW_A_WORD, LanguageModel, TrainingOptions
+from bilmo.train.model import PER_WORD_WEIGHTS, LanguageModel, TrainingOptions
 from bilmo.train.recipe import NetworkRecipe, TextRecipe
 
 
@@ -61,7 +61,7 @@ class ModelPlan:
         if self.given is not None:
             self._give(model, self.given)
         if self.base is not None:
-            model.take(self.base.weights, self.base.start)
+            model.load_weights(self.base.weights, self.base.start)
         return model
 
     def parameters(self) -> int:
@@ -143,7 +143,7 @@ def plan_finetuning(
     vocab = Vocab((*known.words, *[word for word in frequent if word not in known][:add_words]))
     more = len(vocab) - len(known)
     weights = {
-        name: _with_rows(value, _unknown(base, name, known.unknown), more) if name in ROW_A_WORD else value
+        name: _with_rows(value, _unknown(base, name, known.unknown), more) if name in PER_WORD_WEIGHTS else value
         for name, value in base.weights.items()
     }
     if more and base.has_softmax:  # the new words together start as likely as an unknown word was

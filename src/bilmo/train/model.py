@@ -61,7 +61,7 @@ class StepLoss:
     """Words that each direction predicted, boundaries included."""
 
 
-ROW_A_WORD = ("softmax.weight", "softmax.bias", "words.table.weight")
+PER_WORD_WEIGHTS = ("softmax.weight", "softmax.bias", "words.table.weight")
 """Weights with one row for each word of the vocabulary, by their names in a model's file."""
 
 
@@ -89,7 +89,7 @@ class LanguageModel(nn.Module):
         self.head_only = False
         """Train only the softmax; the network stays unchanged."""
 
-    def take(self, weights: dict[str, Tensor], start: State | None) -> None:
+    def load_weights(self, weights: dict[str, Tensor], start: State | None) -> None:
         """Load these values; a missing softmax or start stays unchanged."""
         state = {name if name.startswith("softmax.") else f"bilm.{name}": value for name, value in weights.items()}
         if start is not None:

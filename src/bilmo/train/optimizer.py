@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from bilmo.errors import ConfigError
-from bilmo.train.model import ROW_A_WORD
+from bilmo.train.model import PER_WORD_WEIGHTS
 from bilmo.train.recipe import TrainRecipe
 
 FLOOR, NO_FLOOR = 1e-4, 1e-8
@@ -28,7 +28,7 @@ def optimizer_of(model: nn.Module, recipe: TrainRecipe) -> torch.optim.Optimizer
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             decay = recipe.weight_decay if parameter.dim() > 1 else 0.0
-            floor = FLOOR if adam and name.removeprefix("bilm.") in ROW_A_WORD else NO_FLOOR
+            floor = FLOOR if adam and name.removeprefix("bilm.") in PER_WORD_WEIGHTS else NO_FLOOR
             alike.setdefault((decay, floor), []).append(parameter)
     if adam:
         groups = [{"params": some, "weight_decay": decay, "eps": floor} for (decay, floor), some in alike.items()]

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from bilmo.errors import ConfigError
 from bilmo.ids.chars import ByteChars
 from bilmo.ids.vocab import MARKS
-from bilmo.net.config import DEEPEST, STRICT, BiLMConfig, CellConfig, CharsConfig, TableConfig, WordsConfig
+from bilmo.net.config import MAX_DEPTH, STRICT, BiLMConfig, CellConfig, CharsConfig, TableConfig, WordsConfig
 from bilmo.store.validate import checked
 
 VECTORS = "vectors:"
@@ -83,7 +83,7 @@ class NetworkRecipe:
         for name in ("char_width", "max_characters", "table_width", "cells", "width", "layers"):
             _check(self, name, lambda value: value is None or value >= 1, "1 or more")
         for name in ("highways", "word_highways"):
-            _check(self, name, lambda value: 0 <= value <= DEEPEST, f"from 0 to {DEEPEST}")
+            _check(self, name, lambda value: 0 <= value <= MAX_DEPTH, f"from 0 to {MAX_DEPTH}")
         if not self.parts or self.vectors_file == Path():
             raise ConfigError(
                 f"words is {self.words!r}; accepted: chars, table, chars+table, and with a vectors file "

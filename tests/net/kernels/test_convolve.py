@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from bilmo.net.kernels import convolve
-from bilmo.net.kernels.convolve import LargestAnswers
+from bilmo.net.kernels.convolve import MaxOverPositions
 
 
 def _general(chars: Tensor, table: Tensor, convolutions: list[nn.Conv1d]) -> Tensor:
@@ -19,7 +19,7 @@ def _general(chars: Tensor, table: Tensor, convolutions: list[nn.Conv1d]) -> Ten
 
 def _ours(chars: Tensor, table: Tensor, convolutions: list[nn.Conv1d]) -> Tensor:
     filters = [part for conv in convolutions for part in (conv.weight, conv.bias)]
-    return LargestAnswers.apply(chars, table, *filters)
+    return MaxOverPositions.apply(chars, table, *filters)
 
 
 @settings(max_examples=60)
@@ -43,7 +43,7 @@ def test_answers_and_gradients_are_those_of_a_general_convolution(
     expected = _general(chars, table, convolutions)
     wanted = torch.autograd.grad((expected * weights).sum(), parameters)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(convolve, "AT_ONCE", at_once)
+        patch.setattr(convolve, "CHUNK_ACTIVATIONS", at_once)
         found = _ours(chars, table, convolutions)
     got = torch.autograd.grad((found * weights).sum(), parameters)
     torch.testing.assert_close(found, expected)

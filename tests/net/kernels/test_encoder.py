@@ -66,10 +66,10 @@ def test_a_word_of_any_length_is_the_same_in_pieces(monkeypatch, kind, precision
     with torch.no_grad():
         whole = one(batch)
         for size in (3, 7, 100, 195, 202, 203, 209):
-            monkeypatch.setattr(bilmo.net.words, "LONG", size)
+            monkeypatch.setattr(bilmo.net.words, "CHUNK_CHARACTERS", size)
             torch.testing.assert_close(one(batch), whole, atol=2e-6, rtol=1e-5)
         for module in (bilmo.net.kernels.encoder, bilmo.net.words):
-            monkeypatch.setattr(module, "AT_ONCE", 50)
+            monkeypatch.setattr(module, "CHUNK_ACTIVATIONS", 50)
         torch.testing.assert_close(one(batch), whole, atol=2e-6, rtol=1e-5)
 
 

@@ -10,7 +10,7 @@ import bilmo.net.kernels.int8
 from bilmo.errors import ConfigError
 from bilmo.net.cells import Cell
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
-from bilmo.net.kernels.int8 import Int8Linear, _has_int8, times
+from bilmo.net.kernels.int8 import Int8Linear, _has_int8, int8_matmul
 from bilmo.net.kernels.recurrence import Steps
 
 # Asked of torch itself: a fault of our own check must fail here, not skip.
@@ -25,7 +25,7 @@ def coarse(weight):
     packed = bilmo.net.kernels.int8._pack(weight)
 
     def product(x):
-        values, largest = times(x, packed)
+        values, largest = int8_matmul(x, packed)
         return values * largest
 
     return product
@@ -124,9 +124,9 @@ def test_where_torch_lacks_the_operators_int8_is_refused_with_what_to_do(monkeyp
 
 
 def test_operators_that_overflow_are_not_used(monkeypatch):
-    plain = bilmo.net.kernels.int8.times
+    plain = bilmo.net.kernels.int8.int8_matmul
     monkeypatch.setattr(
-        bilmo.net.kernels.int8, "times", lambda x, weight: (plain(x, weight)[0] * 0.9, plain(x, weight)[1])
+        bilmo.net.kernels.int8, "int8_matmul", lambda x, weight: (plain(x, weight)[0] * 0.9, plain(x, weight)[1])
     )
     _has_int8.cache_clear()
     assert not _has_int8()

@@ -155,7 +155,7 @@ def test_gradients_agree_with_finite_differences(kind, project):
 @pytest.mark.parametrize("clips", [CLIPS["no clip"], CLIPS["cell"], CLIPS["both"]], ids=["no clip", "cell", "both"])
 @pytest.mark.parametrize("block", [1, 70, 1 << 21])
 def test_an_lstm_that_keeps_nothing_gives_the_same_values(clips, project, rows, block, monkeypatch):
-    monkeypatch.setattr(bilmo.net.kernels.recurrence, "BLOCK", block)
+    monkeypatch.setattr(bilmo.net.kernels.recurrence, "BLOCK_GATES", block)
     clips = clips if project else (clips[0], None)
     given = tensors("lstm", rows, project=project)
     with torch.no_grad():

@@ -21,13 +21,13 @@ from torch.amp import custom_bwd, custom_fwd
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-AT_ONCE = 1 << 22
+CHUNK_ACTIVATIONS = 1 << 22
 """Answers of filters in memory at a time (16 MB of float32)."""
-WORDS = 128
+CHUNK_WORDS = 128
 """Maximum number of words, of similar length, that are computed together."""
 
 
-class LargestAnswers(Function):
+class MaxOverPositions(Function):
     """max over places of (convolution + bias), for convolutions of several widths over the same characters."""
 
     @staticmethod
@@ -46,7 +46,7 @@ class LargestAnswers(Function):
             number, _, width = weight.shape
             adds = torch.matmul(vectors, weight.permute(2, 1, 0)).flatten(0, 1)  # (w * A, n)
             windows = chars.unfold(1, width, 1) + len(used) * torch.arange(width, device=chars.device)  # (U, P, w)
-            some = max(1, min(WORDS, AT_ONCE // (number * windows.shape[1])))
+            some = max(1, min(CHUNK_WORDS, CHUNK_ACTIVATIONS // (number * windows.shape[1])))
             found = []
             for piece, length in zip(windows.split(some), lengths.split(some), strict=True):
                 seen = piece[:, : int(length[-1]) + 1]

@@ -19,7 +19,7 @@ from bilmo.net.kernels.int8 import Int8Linear
 from bilmo.net.kernels.packed import PackedLinear
 from bilmo.net.kernels.threads import side_by_side
 
-AT_ONCE = 1 << 18
+CHUNK_ACTIVATIONS = 1 << 18
 """Answers of filters in memory at a time (1 MB of float32), which fit the cache of the processor."""
 
 Linear = PackedLinear | Int8Linear
@@ -84,8 +84,8 @@ def _largest(windows: Tensor, filters: int, answer: Callable[[Tensor], Tensor]) 
     """
     words, places = windows.shape[:2]
     best = []
-    for some in windows.split(max(1, AT_ONCE // (filters * places))):
-        pieces = some.split(max(1, AT_ONCE // (filters * len(some))), dim=1)  # more than one for a very long word
+    for some in windows.split(max(1, CHUNK_ACTIVATIONS // (filters * places))):
+        pieces = some.split(max(1, CHUNK_ACTIVATIONS // (filters * len(some))), dim=1)  # several for a long word
         answers = [answer(p.reshape(p.shape[0] * p.shape[1], -1)).view(*p.shape[:2], -1).amax(dim=1) for p in pieces]
         best.append(answers[0] if len(answers) == 1 else torch.stack(answers).amax(dim=0))
     return torch.cat(best) if words else windows.new_empty(0, filters, dtype=torch.float32)

@@ -1,4 +1,4 @@
-"""Products with weights of eight bits, twice as fast as in float32, and the steps of an LSTM with them.
+"""int8 matrix products, twice as fast as in float32, and the steps of an LSTM with them.
 
 Every row of an input has its own scale, so a sentence never changes the vectors of another. The sums are integers, so
 they do not depend on the number of rows multiplied together either; in a recurrence, rounding would grow from step to
@@ -9,7 +9,7 @@ Knows: torch, lstm. Blind to: where weights come from.
 """
 
 # n rows still running, N all steps of all rows, I inputs, O outputs, D output width, H memory cells
-# No postponed annotations here: the compiler reads them.
+# Do not add `from __future__ import annotations`: TorchScript reads the annotations.
 
 import warnings
 from functools import cache
@@ -22,7 +22,7 @@ from bilmo.errors import ConfigError
 from bilmo.net.kernels.lstm import compiled, gated
 
 
-def times(x: Tensor, weight: torch.classes.quantized.LinearPackedParamsBase) -> tuple[Tensor, Tensor]:  # type: ignore[name-defined]
+def int8_matmul(x: Tensor, weight: torch.classes.quantized.LinearPackedParamsBase) -> tuple[Tensor, Tensor]:  # type: ignore[name-defined]
     """(n, I) to (n, O), each row divided by its largest value, and those values (n, 1).
 
     Inputs become integers from -63 to 63, shifted by 64: the largest sum of two products, 2 * 127 * 127, fits into
@@ -33,7 +33,7 @@ def times(x: Tensor, weight: torch.classes.quantized.LinearPackedParamsBase) -> 
     return product, largest
 
 
-def times_finely(x: Tensor, weight: torch.classes.quantized.LinearPackedParamsBase) -> Tensor:  # type: ignore[name-defined]
+def int8_matmul_fine(x: Tensor, weight: torch.classes.quantized.LinearPackedParamsBase) -> Tensor:  # type: ignore[name-defined]
     """(n, I) to (n, O) with inputs of thirteen bits: the remainders of rounding are multiplied as well.
 
     For products whose result is a vector. Before a gate, which saturates, seven bits are enough.
@@ -61,11 +61,11 @@ def lstm_steps_int8(
     """`lstm.lstm_steps` for inference only. `project` holds one weight, or none without a projection."""
     at = 0
     for n in rows:
-        product, largest = times(h[:n], recur)
+        product, largest = int8_matmul(h[:n], recur)
         gate = gates[at : at + n].addcmul_(product, largest)
         _, h = gated(gate, c[:n], cell_clip)
         if len(project) > 0:
-            h = times_finely(h, project[0])
+            h = int8_matmul_fine(h, project[0])
             if projection_clip is not None:
                 h.clamp_(-projection_clip, projection_clip)
         out[at : at + n] = h
@@ -74,7 +74,7 @@ def lstm_steps_int8(
 
 
 class Int8Linear:
-    """x @ w.T + b by `times_finely`."""
+    """x @ w.T + b by `int8_matmul_fine`."""
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
         """(O, I) and (O,)."""
@@ -82,7 +82,7 @@ class Int8Linear:
 
     def __call__(self, x: Tensor) -> Tensor:
         """(n, I) to (n, O)."""
-        return times_finely(x, self._weight).add_(self._bias)
+        return int8_matmul_fine(x, self._weight).add_(self._bias)
 
 
 class Int8Weights:
@@ -96,7 +96,7 @@ class Int8Weights:
 
     def into(self, x: Tensor) -> Tensor:
         """(n, I) to (n, 4H), bias included."""
-        product, largest = times(x, self._into)
+        product, largest = int8_matmul(x, self._into)
         return torch.addcmul(self._bias, product, largest)
 
     def steps(
@@ -131,7 +131,7 @@ def _has_int8() -> bool:
         x = torch.ones(2, 64, dtype=torch.float32, device="cpu")  # the largest possible values, which might overflow
         weight = torch.ones(8, 64, dtype=torch.float32, device="cpu")
         x[1] = torch.linspace(-0.01, 0.01, 64, dtype=torch.float32, device="cpu")
-        product, largest = times(x, _pack(weight))
+        product, largest = int8_matmul(x, _pack(weight))
         return torch.allclose(product * largest, x @ weight.t(), atol=2e-3)
     except (AttributeError, RuntimeError, NotImplementedError, TypeError):
         return False

@@ -1,13 +1,13 @@
 """The steps of an LSTM through time, written so that torch can compile them into one call.
 
-One compiled call does not hold Python's lock, so two directions really run side by side, and a step costs no more than
-its arithmetic. If torch cannot compile it, the same function runs as plain Python.
+One compiled call releases the GIL, so two directions really run side by side, and a step costs no more than its
+arithmetic. If torch cannot compile it, the same function runs as plain Python.
 
 Knows: torch. Blind to: where weights come from.
 """
 
 # n rows still running, N all steps of all rows, D output width, H memory cells
-# No postponed annotations here: the compiler reads them.
+# Do not add `from __future__ import annotations`: TorchScript reads the annotations.
 
 import warnings
 from collections.abc import Callable
@@ -101,7 +101,7 @@ def lstm_steps_back(
     """The backward pass over the same steps, from the last to the first, given the gradient of the outputs (N, D).
 
     d_h (B, D) and d_c (B, H) hold the gradient of the last state of each row, and in the end that of the first.
-    d_gates (N, 4H) and d_projected (N, D) are filled. recur (4H, D), project (D, H). A clipped value has no gradient.
+    d_gates (N, 4H) and d_projected (N, D) are filled. recur (4H, D), project (D, H). Clipped values get zero gradient.
     """
     cells = d_c.size(1)
     at = gates.size(0)

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from bilmo.net.kernels.lstm import compiled, lstm_steps
 
-FEW = 2
+PLAIN_ROWS = 2
 """Rows up to which a product is limited by reading the weights, and a plain matrix is read fastest."""
 HINT = 64
 """Rows that weights are packed for; any other number works as well."""
@@ -98,7 +98,7 @@ class PackedWeights:
         kept: list[Tensor],
     ) -> Tensor:
         """Run `lstm_steps`."""
-        packed = self._packed is not None and rows[0] > FEW
+        packed = self._packed is not None and rows[0] > PLAIN_ROWS
         recur, clips = self._packed if packed else self._turned, (cell_clip, projection_clip)
         last: Tensor = self._run(gates, rows, h, c, out, recur, packed, self._project, *clips, kept)
         return last

@@ -1,6 +1,6 @@
 """The recurrence of a whole layer, forward and backward, for training and for inference.
 
-Rows are sorted by falling length and packed step by step, so no step computes padding: step t holds the rows
+Rows are sorted, longest first, and packed step by step, so no step computes padding: step t holds the rows
 that are still running, which are always the first ones. Each kind of cell is an autograd function: it keeps the
 activations of all steps, its backward runs through the steps by hand, and every weight gradient is one product over
 all steps.
@@ -169,7 +169,7 @@ class Kept:
     """(N, H): m."""
 
 
-BLOCK = 1 << 19
+BLOCK_GATES = 1 << 19
 """Gates (2 MB of float32) whose inputs are multiplied at once if nothing is kept for a backward pass."""
 
 
@@ -189,7 +189,7 @@ def lstm(
     h, c = state[0], state[1].clone()
     out = x.new_empty(len(x), h.shape[1])
     fill = [kept.memory, kept.squashed, kept.inner] if kept else []
-    for place, rows in steps.blocks(len(x) if kept else max(1, BLOCK // (4 * c.shape[1]))):
+    for place, rows in steps.blocks(len(x) if kept else max(1, BLOCK_GATES // (4 * c.shape[1]))):
         gates = weights.into(x[place])  # all inputs of the block in one product
         h = weights.steps(gates, rows, h, c, out[place], cell_clip, projection_clip, fill)
         if kept:
@@ -198,8 +198,9 @@ def lstm(
 
 
 class LSTM(Function):
-    """LSTM with optional projection and clipping. Gate order in, forget, out, new: one sigmoid serves three.
+    """LSTM with optional projection and clipping.
 
+    The order of the gates is in, forget, out, new, so that one sigmoid call covers the first three gates.
     c = clip(f c + i new);  m = o tanh(c);  h = clip(P m), or m itself without a projection.
     The clipped c and h are what the next step sees.
     """
@@ -230,7 +231,7 @@ class LSTM(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor, d_h_last: Tensor, d_c_last: Tensor) -> tuple[Tensor | None, ...]:
-        """Gradients of all inputs; a clipped value has none."""
+        """Gradients of all inputs; clipped values get zero gradient."""
         x, h0, c0, w, u, p, gates, memory, squashed, inner, out = ctx.saved_tensors
         d_gates = torch.empty_like(gates)
         d_projected = torch.empty_like(out)  # gradient of the outputs, 0 where they were clipped
