@@ -63,7 +63,7 @@ def trained(source: Path, folder: Path, recipe: str) -> float:
         run([sys.executable, "-m", "bilmo", *command], source, folder)
         entries = [json.loads(line) for line in (Path(made) / "model" / "train.jsonl").read_text("utf-8").splitlines()]
     steps = [entry for entry in entries if "rate" in entry][WARM_UP:]
-    return statistics.median(step["words"] / step["seconds"] for step in steps)
+    return float(statistics.median(step["words"] / step["seconds"] for step in steps))
 
 
 def run(command: list[str], source: Path, folder: Path) -> str:

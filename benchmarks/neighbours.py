@@ -52,7 +52,7 @@ def main(name: str) -> None:
     vocab = elmo.bundle.vocab
     assert vocab is not None
     words = [word for word in vocab.words if word in places and word.isalpha()][:WORDS]
-    alone, rows = uses.context_free(elmo, words).values, elmo.bundle.weights["softmax.weight"][vocab.ids(words)].float()
+    alone, rows = elmo.word_vectors(words), elmo.bundle.weights["softmax.weight"][vocab.ids(words)].float()
     predicted = centred(rows.numpy())
     ways = {
         "layer 0, centred": centred(alone),

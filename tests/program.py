@@ -15,6 +15,28 @@ from unittest.mock import patch
 
 from bilmo.cli.app import main
 
+SIGNALLED = """
+import signal, sys
+from importlib import import_module
+from bilmo.cli.app import main
+
+module, name, calls, number = sys.argv[1:5]
+del sys.argv[1:5]
+owner = import_module(module)
+plain, left = getattr(owner, name), int(calls)
+
+def counted(*given, **named):
+    global left
+    found = plain(*given, **named)
+    left -= 1
+    if left == 0:
+        signal.raise_signal(int(number))
+    return found
+
+setattr(owner, name, counted)
+main()
+"""
+
 
 @dataclass(frozen=True)
 class Result:
@@ -23,6 +45,24 @@ class Result:
     code: int
     out: str
     err: str
+
+
+@dataclass(frozen=True)
+class SignalAfter:
+    """A signal that a process sends to itself when a function has returned for the n-th time.
+
+    The same moment on every machine, however busy: a signal that a test sends may come before that moment, or when the
+    process has already ended.
+    """
+
+    module: str
+    function: str
+    calls: int
+    number: signal.Signals
+
+    def arguments(self) -> list[str]:
+        """The arguments of SIGNALLED."""
+        return [self.module, self.function, str(self.calls), str(int(self.number))]
 
 
 def program(folder: Path, *arguments: object, stdin: str | bytes = b"") -> Result:
@@ -54,13 +94,17 @@ def _text(stream: io.TextIOWrapper) -> str:
     return stream.read()
 
 
-def started(folder: Path, *arguments: object, threads: int = 1) -> subprocess.Popen[str]:
+def started(
+    folder: Path, *arguments: object, threads: int = 1, after: SignalAfter | None = None
+) -> subprocess.Popen[str]:
     """Start `bilmo ARGUMENTS...` in `folder` as a process of its own, with pipes for all three streams.
 
     Waiting threads sleep, because the tests share the processor cores.
+    after: when the process sends a signal to itself, and which.
     """
+    command = ["-m", "bilmo"] if after is None else ["-c", SIGNALLED, *after.arguments()]
     return subprocess.Popen(
-        [sys.executable, "-m", "bilmo", *map(str, arguments)],
+        [sys.executable, *command, *map(str, arguments)],
         cwd=folder,
         env=os.environ | {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"},
         stdin=subprocess.PIPE,
@@ -71,3 +115,11 @@ def started(folder: Path, *arguments: object, threads: int = 1) -> subprocess.Po
         # Tests that run in the background may ignore Ctrl-C; a child would inherit that.
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
+
+
+def wait_until_stopped(process: subprocess.Popen[str]) -> None:
+    """Wait until SIGSTOP has stopped a process that `started` returned; fail if it has ended instead."""
+    _, status = os.waitpid(process.pid, os.WUNTRACED)
+    if not os.WIFSTOPPED(status):
+        process.returncode = os.waitstatus_to_exitcode(status)
+        raise AssertionError(f"ended with code {process.returncode}: {process.communicate()}")

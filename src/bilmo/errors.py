@@ -1,14 +1,14 @@
 """The errors that a user can cause, as a tree. A message says what was found, what is accepted and what to do.
 
     BilmoError
-    ├── NotAModel       the path does not hold a model of any known layout
+    ├── NotAModel       the path does not contain a model of any known layout
     ├── ConfigError     settings that contradict each other or have the wrong type
-    ├── WeightsError    a tensor is missing, has the wrong shape or holds values that are not numbers
+    ├── WeightsError    a tensor is missing, has the wrong shape or contains values that are not finite
     ├── DamagedFile     a file is truncated, altered, or not what its name says
     ├── UnsafeFile      a file refers to other files, or claims an absurd size
     ├── VocabError      a vocabulary or character table that cannot be used
     ├── TextError       input text that cannot be read
-    ├── OutputError     the output path exists already or cannot be written
+    ├── OutputError     the output path already exists or cannot be written
     ├── CannotConvert   the other layout cannot hold this model
     ├── NoSoftmax       the model has no softmax, which the request needs
     └── MissingExtra    an optional package is not installed
@@ -27,7 +27,7 @@ class BilmoError(Exception):
 
 
 class NotAModel(BilmoError):  # noqa: N818
-    """The path does not hold a model of any known layout."""
+    """The path does not contain a model of any known layout."""
 
 
 class ConfigError(BilmoError):
@@ -35,7 +35,7 @@ class ConfigError(BilmoError):
 
 
 class WeightsError(BilmoError):
-    """A tensor is missing, has the wrong shape or holds values that are not numbers."""
+    """A tensor is missing, has the wrong shape or contains values that are not finite."""
 
 
 class DamagedFile(BilmoError):  # noqa: N818
@@ -55,7 +55,7 @@ class TextError(BilmoError):
 
 
 class OutputError(BilmoError):
-    """The output path exists already or cannot be written."""
+    """The output path already exists or cannot be written."""
 
 
 class CannotConvert(BilmoError):  # noqa: N818

@@ -142,7 +142,7 @@ def test_convert_refuses_what_the_layout_cannot_hold(run, tmp_path, out):
     result = run("convert", tmp_path / "old", out / "new", "--to", "allennlp")
     assert (result.code, result.out) == (1, "")
     assert "cannot hold this model" in result.err
-    assert "Keep bilmo's own folder" in result.err
+    assert "Use bilmo's own folder" in result.err
     assert list(out.iterdir()) == []
 
 
@@ -297,16 +297,16 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "nothing": (lambda path: None, "m: there is no such file or folder"),
     "an empty folder": (
         lambda path: path.mkdir(),
-        "m: is not a model; it holds nothing. Accepted: a folder with config",
+        "m: is not a model; it contains nothing. Accepted: a folder with config",
     ),
     "a text": (lambda path: path.write_text("hello"), "m: is not a model. Accepted: a folder or zip with"),
-    "no options": (without(write_hdf5, "options.json"), "Put the model's own options.json beside it"),
+    "no options": (without(write_hdf5, "options.json"), "Put the model's own options.json next to it"),
     "options cut short": (cut(write_hdf5, "options.json", lambda b: b[:40]), "options.json: is not JSON"),
     "options of another kind": (
         without(write_hdf5, "options.json", b"{}"),
         "options.json: invalid settings.*lstm: Field requi",
     ),
-    "two weights files": (two_weights, "first.hdf5, second.hdf5 each hold .* Give the path of one of them"),
+    "two weights files": (two_weights, "first.hdf5, second.hdf5 each contain .* Give the path of one of them"),
     "a missing tensor": (broken_hdf5(lambda *_: None), r"b_proj is missing; its shape must be \(4,\)"),
     "a misshapen tensor": (
         broken_hdf5(lambda file, _: file.create_dataset("CNN_proj/b_proj", data=np.ones(5, "f4"))),
@@ -354,9 +354,9 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "words that are no text": (without(write_words, "vocab.txt", b"\xff"), "vocab.txt, line 1: .* iconv"),
     "a zip that climbs out": (zip_of(("../evil", b"", 0o644)), "m: '../evil' would be unpacked outside its folder"),
     "a zip from the root": (zip_of(("/evil", b"", 0o644)), "m: '/evil' would be unpacked outside its folder"),
-    "a zip with a link": (zip_of(("x", b"/etc/passwd", stat.S_IFLNK | 0o777)), "m: 'x' is a link; a model holds files"),
+    "a zip with a link": (zip_of(("x", b"/etc/passwd", stat.S_IFLNK | 0o777)), "m: 'x' is a link; a model may contain"),
     "a bomb": (bomb, "m: would unpack from .* to 83,886,080 bytes"),
-    "a zip of no model": (zip_of(("readme", b"", 0o644)), "m: is not a model; it holds readme. Accepted: a folder"),
+    "a zip of no model": (zip_of(("readme", b"", 0o644)), "m: is not a model; it contains readme. Accepted: a folder"),
     "a zip cut short": (cut_zip, "m: "),
     "a pickle that runs code": (
         without(write_manylangs, "encoder.pkl", pickle.dumps(Evil())),
@@ -427,7 +427,7 @@ def test_a_target_that_exists_is_never_touched(run, model, out):
         for to in ("bilmo", "allennlp"):
             result = run("convert", model, out / name, "--to", to)
             assert result.code == 1
-            assert result.err == f"bilmo: {out / name}: exists already. Choose another name, or remove it first.\n"
+            assert result.err == f"bilmo: {out / name}: already exists. Choose another name, or remove it first.\n"
     assert everything(out / "new") == {"precious": b"x"}
     assert sorted(path.name for path in out.iterdir()) == ["file", "new"]
 
@@ -441,7 +441,7 @@ def test_a_model_is_never_converted_onto_itself(run, model):
 @pytest.mark.parametrize("place", ["nowhere/new", "file/new", "n" * 300])
 def test_a_missing_folder_is_reported(run, model, text, out, place):
     (out / "file").write_text("x")
-    cure = "Make it first" if place == "nowhere/new" else "cannot be written"
+    cure = "Create it first" if place == "nowhere/new" else "cannot be written"
     for command in (("convert", model, out / place), ("embed", model, text, "-o", out / f"{place}.h5")):
         result = run(*command)
         assert (result.code, result.out) == (1, "")
@@ -465,14 +465,14 @@ def test_a_folder_without_write_permission_is_reported(run, model, text, out):
     [
         (
             ("{text}", "-o", "{out}/v.txt"),
-            "v.txt: the ending of the name decides the format; accepted: .h5, .hdf5, .parquet",
+            "v.txt: the extension selects the format; accepted: .h5, .hdf5, .parquet",
         ),
-        (("{text}", "-o", "{out}"), "out: the ending of the name decides the format"),
+        (("{text}", "-o", "{out}"), "out: the extension selects the format"),
         (("{out}/nowhere.txt", "-o", "{out}/v.h5"), "nowhere.txt: there is no such file"),
-        (("{out}", "-o", "{out}/v.h5"), "out: the folder holds no files"),
+        (("{out}", "-o", "{out}/v.h5"), "out: the folder contains no files"),
         (
             ("{text}", "-o", "{out}/v.h5", "--mix", "best"),
-            "--mix is 'best'; accepted: all, mean, top, concat, or numbers",
+            "--mix is 'best'; accepted: all, mean, top, concat, or layer numbers",
         ),
         (("{text}", "-o", "{out}/v.h5", "--mix", ""), "--mix is ''"),
         (("{text}", "-o", "{out}/v.h5", "--mix", "0,9"), "layers are numbered 0 (the word) to 2"),
@@ -565,7 +565,7 @@ def test_help_never_waits_for_torch():
 
 def test_text_in_a_pipe_becomes_vectors_in_a_file(start, ready, tmp_path):
     process = start("embed", ready, "-", "-o", tmp_path / "v.h5")
-    output, error = process.communicate(TEXT, timeout=120)
+    output, error = process.communicate(TEXT)
     assert (process.returncode, error) == (0, "")
     assert output == f"{tmp_path / 'v.h5'}: 5 sentences, 12 tokens, split: spaces\n"
     assert_same(vectors(tmp_path / "v.h5")[0], bilmo.load(ready).layers(SENTENCES))
@@ -573,7 +573,7 @@ def test_text_in_a_pipe_becomes_vectors_in_a_file(start, ready, tmp_path):
 
 def test_a_mistake_is_one_message_and_exit_code_1(start, tmp_path):
     process = start("info", tmp_path / "nowhere")
-    output, error = process.communicate(timeout=120)
+    output, error = process.communicate()
     assert (process.returncode, output) == (1, "")
     assert error == f"bilmo: {tmp_path / 'nowhere'}: there is no such file or folder\n"
 
@@ -591,30 +591,25 @@ def test_an_interrupted_run_leaves_no_incomplete_file(start, ready, out, tmp_pat
     for number, (process, _) in runs.items():
         process.send_signal(number)
     interrupted, killed = (process for process, _ in runs.values())
-    _, error = interrupted.communicate(timeout=60)
+    _, error = interrupted.communicate()
     assert interrupted.returncode == 130
-    assert error == (
-        "note: standard input cannot be read twice, so this run cannot be resumed\n"
-        "bilmo: interrupted; no incomplete files are left\n"
-    )
+    assert error == ("note: standard input cannot be read twice, so this run cannot be resumed\nbilmo: interrupted\n")
     assert list(out.iterdir()) == []
-    killed.communicate(timeout=60)
+    killed.communicate()
     assert killed.returncode == -signal.SIGKILL
     assert not (other / "v.h5").exists()
     assert all(path.name.startswith(".") for path in other.iterdir())
 
 
 def wait_for(event: Callable[[], object], process: subprocess.Popen) -> None:
-    end = time.monotonic() + 120
     while not event():
         assert process.poll() is None, process.stderr.read()
-        assert time.monotonic() < end
         time.sleep(0.02)
 
 
 def test_of_two_converts_to_one_target_exactly_one_wins(start, model, out):
     runs = [start("convert", model, out / "new") for _ in range(2)]
-    errors = [process.communicate(timeout=120)[1] for process in runs]
+    errors = [process.communicate()[1] for process in runs]
     codes = [process.returncode for process in runs]
     assert sorted(codes) == [0, 1]
     assert str(out / "new") in errors[codes.index(1)]

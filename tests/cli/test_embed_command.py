@@ -154,7 +154,7 @@ def test_several_inputs_of_every_kind_at_once(bank, here, elmo):
 def test_a_field_of_json_lines(bank, here, elmo):
     (here / "x.jsonl").write_text('{"text": "It wasn\'t far.", "id": 1}\n{"text": ["It", "\\ud800\\u0000 x"]}\n')
     assert bank("x.jsonl", "-o", "v.jsonl").err.startswith(
-        "bilmo: x.jsonl: this is a file of JSON lines; name the field"
+        "bilmo: x.jsonl: this file contains JSON lines; name the field"
     )
     assert bank("x.jsonl", "-o", "v.jsonl", "--field", "text").code == 0
     rows = [json.loads(line) for line in Path("v.jsonl").read_bytes().splitlines()]

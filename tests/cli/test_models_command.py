@@ -59,7 +59,7 @@ def test_a_model_is_loaded_by_its_name(box, tmp_path):
 def test_a_folder_of_the_same_name_takes_precedence(box, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "xx").mkdir()
-    with pytest.raises(NotAModel, match="xx: is not a model; it holds nothing"):
+    with pytest.raises(NotAModel, match="xx: is not a model; it contains nothing"):
         bilmo.load("xx")
 
 

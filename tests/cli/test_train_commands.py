@@ -2,11 +2,14 @@
 
 import gzip
 import math
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 import bilmo
+from bilmo.errors import BilmoError
+from bilmo.train.loop import Loop
 from program import program
 from small_runs import threads, write_text
 
@@ -97,8 +100,25 @@ def test_text_can_come_through_a_pipe(trained, tmp_path):
     assert line in piped.out.splitlines()
     again = program(tmp_path, "evaluate", "model", "-", stdin=text)
     assert again.out == program(folder, "evaluate", "model", "text.txt").out
+    other = program(tmp_path, "train", "-", "-o", "model", "--recipe", "recipe.toml", stdin=b"other text\n")
+    assert other.code == 0 and "this run is already complete; standard input was not read" in other.out
     near = program(tmp_path, "similar", "model", "cat", "--in", "-", stdin=text)
     assert near.code == 0 and len(near.out.splitlines()) > 5
+
+
+def test_a_resumed_run_says_that_it_does_not_read_standard_input(tmp_path):
+    write_text(tmp_path, lines=40)
+    text = (tmp_path / "text.txt").read_bytes()
+    command = ("train", "-", "-o", "model", "--recipe", "recipe.toml", "--epochs", "0.5")
+    with patch.object(Loop, "step", side_effect=BilmoError("stopped")):
+        started = program(tmp_path, *command, stdin=text)
+    assert started.code == 1 and "standard input" not in started.err
+    resumed = program(tmp_path, *command, stdin=b"other text\n")
+    assert resumed.code == 0
+    note = "note: standard input is not read; the run continues with the text that it was started with\n"
+    assert resumed.err.count(note) == 1
+    facts = [line for line in started.out.splitlines() if line.startswith("text")]
+    assert facts and facts[0] in resumed.out.splitlines()
 
 
 def test_a_folder_of_files_packed_or_not_is_one_text(trained, tmp_path):
@@ -148,7 +168,7 @@ def test_finetune_reports_the_perplexity_before_and_after(trained, tmp_path):
         (("evaluate", "MODEL", "blank.txt"), "no sentences to evaluate"),
         (("evaluate", "MODEL", "text.txt", "--lang", "klingon"), "split is 'klingon'"),
         (("finetune", "nowhere", "text.txt", "-o", "new"), "nowhere: there is no such file or folder"),
-        (("finetune", "MODEL", "text.txt", "-o", "MODEL"), "is the model to start from"),
+        (("finetune", "MODEL", "text.txt", "-o", "MODEL"), "is the folder of the original model"),
         (("similar", "MODEL", " "), "the word is empty"),
         (("train", "nowhere.txt", "-o", "new"), "nowhere.txt: there is no such file"),
         (("train", "text.txt", "-o", "new", "--recipe", "huge"), "there is no recipe 'huge'"),
@@ -160,12 +180,12 @@ def test_finetune_reports_the_perplexity_before_and_after(trained, tmp_path):
         ),
         (
             ("train", "text.txt", "-o", "new", "--recipe", "recipe.toml", "--width", "1000000", "--cells", "1000000"),
-            "GB of memory, and this machine has",
+            "GB of memory, but this machine has",
         ),
-        (("train", "text.txt", "-o", "new", "--table-width", "20"), "there is no table"),
+        (("train", "text.txt", "-o", "new", "--table-width", "20"), "which has no table"),
         (("train", "text.txt", "-o", "new", "--words", "chars+chars"), "words is 'chars+chars'"),
         (("train", "text.txt", "-o", "new", "--words", "vectors:"), "words is 'vectors:'"),
-        (("train", "text.txt", "-o", "new", "--epochs", "inf"), "above 0, and a number"),
+        (("train", "text.txt", "-o", "new", "--epochs", "inf"), "above 0 and finite"),
         (("train", "blank.txt", "-o", "new", "--layers", "101"), "recipe novel: layers is 101"),
         (("train", "blank.txt", "-o", "new", "--words", "vectors:no.txt"), "no.txt: there is no such file"),
     ],

@@ -232,7 +232,7 @@ def test_probabilities_of_all_words_add_up_to_one(tmp_path, start):
 
 
 def test_a_model_without_a_softmax_says_so(elmo):
-    with pytest.raises(NoSoftmax, match=r"has no softmax.*only a TensorFlow checkpoint has one"):
+    with pytest.raises(NoSoftmax, match=r"has no softmax.*only TensorFlow checkpoints have one"):
         elmo.log_probs([A])
 
 

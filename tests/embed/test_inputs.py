@@ -143,5 +143,5 @@ def test_what_is_wrong_in_json_lines_is_named_with_its_line(here, record, says):
 @pytest.mark.parametrize("name", ["x.jsonl", "x.ndjson", "x.jsonl.gz"])
 def test_json_lines_without_a_field_are_not_read_as_text(here, name):
     (here / name).write_bytes(gzip.compress(b"{}\n"))
-    with pytest.raises(TextError, match="this is a file of JSON lines; name the field to embed with --field NAME"):
+    with pytest.raises(TextError, match="this file contains JSON lines; name the field to embed with --field NAME"):
         items(name)

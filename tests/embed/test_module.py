@@ -247,3 +247,22 @@ def test_a_table_of_words_is_prepared_without_a_copy():
     config = bilmo.BiLMConfig(words=words, cell=CellConfig(cells=24), width=8)
     network = bilmo.BiLM(config)
     assert network.prepared().words._table.weight.data_ptr() == network.words.table.weight.data_ptr()
+
+
+def test_a_network_is_a_copy_whose_changes_reach_neither_the_model_nor_its_modules():
+    elmo = Embedder(made(), start="zero")
+    before = vectors(elmo.module())
+    with torch.no_grad():
+        for parameter in elmo.bundle.network().parameters():
+            parameter.zero_()
+    assert np.array_equal(vectors(elmo.module()), before)
+
+
+def test_the_start_of_a_module_moves_with_it_and_is_not_saved():
+    elmo = Embedder(made(), start="settled")
+    module = elmo.module().double()
+    assert {name for name, _ in module.start.named_buffers()} >= {"forward_0_h", "backward_1_c"}
+    assert all(part.dtype == torch.float64 for part in module.start.buffers())
+    assert not any(name.startswith("start") for name in module.state_dict())
+    for name, part in module.start(3).named().items():
+        assert torch.equal(part, elmo.start_state.named()[name].double().expand(3, -1))

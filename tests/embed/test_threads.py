@@ -23,6 +23,8 @@ from small_runs import threads
 RANDOM = np.random.default_rng(0)
 WORDS = ["".join(RANDOM.choice(list("abcdefghij"), RANDOM.integers(1, 9))) for _ in range(400)]
 CALLS = [[[WORDS[n] for n in RANDOM.integers(0, 400, RANDOM.integers(1, 15))] for _ in range(20)] for _ in range(16)]
+LONG = 600
+"""Seconds to wait for another thread. A wait without a limit would block a pool even after pytest's own time limit."""
 
 
 def same(found, expected):
@@ -62,7 +64,7 @@ def test_words_that_are_encoded_meanwhile_by_another_thread_are_kept_once(bundle
     plain, both = elmo._words._encoder, threading.Barrier(2)
 
     def together(words):
-        both.wait(10)  # neither thread has stored a word when the other looks for it
+        both.wait(LONG)  # neither thread has stored a word when the other looks for it
         return plain(words)
 
     elmo._words._encoder = together
@@ -104,7 +106,7 @@ def test_a_second_caller_has_the_threads_that_the_user_set_not_those_of_the_firs
     entered, left = threading.Event(), threading.Event()
 
     def second():
-        entered.wait(10)
+        entered.wait(LONG)
         with caller_threads(1):
             found = side_by_side([torch.get_num_threads, torch.get_num_threads])
         left.set()
@@ -114,7 +116,7 @@ def test_a_second_caller_has_the_threads_that_the_user_set_not_those_of_the_firs
         answer = pool.submit(second)
         with caller_threads(1):
             entered.set()
-            assert left.wait(10)
+            assert left.wait(LONG)
         assert answer.result() == ([2, 2], 4)
         assert torch.get_num_threads() == 4
 
@@ -151,7 +153,7 @@ print(codes)
 def test_a_forked_process_embeds_as_its_parent_does(bundle, tmp_path):
     (tmp_path / "given").write_bytes(pickle.dumps((bundle, CALLS[:3])))
     command = [sys.executable, "-c", FORK, str(tmp_path / "given")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout == "[0, 0, 0, 0, 0]\n", done.stderr
 
 
@@ -162,14 +164,14 @@ def test_a_fork_waits_for_a_thread_that_changes_a_cache_and_leaves_no_lock_behin
     def hold():
         with bilmo.embed.word_cache._lock:
             held.set()
-            release.wait(0.3)
+            release.wait(0.3)  # the fork begins meanwhile; if it begins later, the lock is free, and the test passes
 
     other = threading.Thread(target=hold)
     other.start()
-    held.wait(10)
+    assert held.wait(LONG)
     child = os.fork()
     if child == 0:
-        os._exit(0 if bilmo.embed.word_cache._lock.acquire(timeout=5) else 1)
+        os._exit(0 if bilmo.embed.word_cache._lock.acquire(blocking=False) else 1)
     release.set()
     other.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

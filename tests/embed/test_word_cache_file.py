@@ -105,7 +105,7 @@ def test_what_is_no_such_file_is_refused(model, tmp_path, content):
 
 
 def test_a_file_that_is_not_there_is_refused(model, tmp_path):
-    with pytest.raises(WeightsError, match="this file of word vectors does not exist"):
+    with pytest.raises(WeightsError, match="there is no such file of word vectors"):
         bilmo.load(model, cache=tmp_path / "none")
 
 

@@ -47,7 +47,7 @@ def test_a_zip_is_the_folder_it_was_made_of(tmp_path, layout, inside):
     WRITERS[layout](tmp_path / "model")
     path = zipped(tmp_path / "model", tmp_path / "model.zip", inside)
     if inside == "a/b":
-        with pytest.raises(NotAModel, match="is not a model; it holds b"):
+        with pytest.raises(NotAModel, match="is not a model; it contains b"):
             layouts.read(path)
         return
     folder, archive = (bilmo.load(p, start="zero").layers(SENTENCES) for p in (tmp_path / "model", path))
@@ -80,7 +80,7 @@ def test_notes_on_a_zip_name_the_zip(tmp_path):
 
 
 def test_an_empty_zip_and_one_without_a_model(tmp_path):
-    for files, says in (((), "it holds nothing"), (("readme.txt", "b.txt"), "it holds b.txt, readme.txt")):
+    for files, says in (((), "it contains nothing"), (("readme.txt", "b.txt"), "it contains b.txt, readme.txt")):
         path = tmp_path / "some.zip"
         with zipfile.ZipFile(path, "w") as archive:
             for name in files:
@@ -113,7 +113,7 @@ def test_a_link_is_refused(tmp_path):
     member.external_attr = (stat.S_IFLNK | 0o777) << 16
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(member, "/etc/passwd")
-    with pytest.raises(UnsafeFile, match=r"'options\.json' is a link; a model holds files only"):
+    with pytest.raises(UnsafeFile, match=r"'options\.json' is a link; a model may contain only files"):
         layouts.read(path)
 
 
@@ -143,7 +143,7 @@ def test_too_many_files_are_refused(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         for k in range(MOST_FILES + 1):
             archive.writestr(str(k), b"")
-    with pytest.raises(UnsafeFile, match="holds 10,001 files; no model has more than 10,000"):
+    with pytest.raises(UnsafeFile, match="contains 10,001 files; no model has more than 10,000"):
         layouts.read(path)
 
 
@@ -151,7 +151,7 @@ def test_more_than_the_disk_holds_is_refused(tmp_path, monkeypatch):
     write_hdf5(tmp_path / "model")
     path = zipped(tmp_path / "model", tmp_path / "model.zip")
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000}))
-    with pytest.raises(UnsafeFile, match=r"and .* has 1,000 free"):
+    with pytest.raises(UnsafeFile, match=r"but .* has only 1,000 free"):
         layouts.read(path)
 
 

@@ -188,7 +188,7 @@ def test_only_the_backward_direction(tmp_path):
 
 def test_one_direction_of_a_model_that_says_both_is_refused(tmp_path):
     write_hdf5(tmp_path, directions=(0,), more_options={"bidirectional": True})
-    with pytest.raises(WeightsError, match="says bidirectional, but has weights for the forward direction only"):
+    with pytest.raises(WeightsError, match="says bidirectional, but there are weights for the forward direction only"):
         layouts.read(tmp_path)
 
 
@@ -266,7 +266,7 @@ def test_bad_options_are_named_with_their_file(tmp_path, bad):
 def test_no_options(tmp_path):
     write_hdf5(tmp_path)
     (tmp_path / "options.json").unlink()
-    with pytest.raises(NotAModel, match=r"no options\.json beside weights\.hdf5"):
+    with pytest.raises(NotAModel, match=r"no options\.json next to weights\.hdf5"):
         layouts.read(tmp_path)
 
 
@@ -300,7 +300,7 @@ def test_options_that_could_belong_to_either_are_refused(tmp_path):
 def test_with_two_weights_files_the_one_that_is_named_is_read(tmp_path):
     first = write_hdf5(tmp_path, seed=1, weights_name="first.hdf5")
     second = write_hdf5(tmp_path, seed=2, weights_name="second.h5")
-    with pytest.raises(NotAModel, match=r"first\.hdf5, second\.h5 each hold the weights of a model\. Give the path"):
+    with pytest.raises(NotAModel, match=r"first\.hdf5, second\.h5 each contain the weights of a model\. Give the path"):
         layouts.read(tmp_path)
     assert_arithmetic(tmp_path / "first.hdf5", first)
     assert_arithmetic(tmp_path / "second.h5", second)
@@ -348,7 +348,7 @@ def test_a_softmax_of_its_own_file_belongs_to_the_model(tmp_path):
 def test_two_files_with_one_tensor_are_refused(tmp_path):
     old = write_hdf5(tmp_path, words=True)
     old_models.write_arrays(tmp_path / "cached.hdf5", {"embedding": old.arrays["embedding"]})
-    with pytest.raises(WeightsError, match=r"cached\.hdf5 and .*weights\.hdf5 both hold `embedding`\. Keep one"):
+    with pytest.raises(WeightsError, match=r"cached\.hdf5 and .*weights\.hdf5 both contain `embedding`\. Remove one"):
         layouts.read(tmp_path)
 
 
@@ -451,7 +451,7 @@ def test_tensors_of_other_types_are_refused(tmp_path, dtype):
     with h5py.File(tmp_path / "weights.hdf5", "a") as file:
         del file["CNN_proj/b_proj"]
         file.create_dataset("CNN_proj/b_proj", shape=(4,), dtype=dtype)
-    with pytest.raises(WeightsError, match=r"CNN_proj/b_proj holds .*; weights are floating-point numbers"):
+    with pytest.raises(WeightsError, match=r"CNN_proj/b_proj contains .*; weights must be floating-point numbers"):
         layouts.read(tmp_path)
 
 
@@ -547,7 +547,7 @@ def test_a_table_without_a_dataset_is_refused(tmp_path):
     write_hdf5(tmp_path, words=True)
     with h5py.File(tmp_path / "weights.hdf5", "a") as file:
         del file["embedding"]
-    with pytest.raises(WeightsError, match="no HDF5 file beside it has the dataset `embedding`"):
+    with pytest.raises(WeightsError, match="no HDF5 file next to it has the dataset `embedding`"):
         layouts.read(tmp_path)
 
 
@@ -649,7 +649,9 @@ CANNOT = {
     "its words have no maximum length": replace(PLAIN, words=WordsConfig(chars=replace(CHARS, max_characters=None))),
     "it joins characters and a word table": replace(PLAIN, words=WordsConfig(chars=CHARS, table=TABLE)),
     "its highway layers follow the projection": replace(PLAIN, words=WordsConfig(chars=CHARS, highways=1)),
-    "it uses given word vectors": replace(PLAIN, words=WordsConfig(table=replace(TABLE, given=True), project=False)),
+    "it uses pretrained word vectors": replace(
+        PLAIN, words=WordsConfig(table=replace(TABLE, given=True), project=False)
+    ),
     "it changes words to lower case": replace(
         PLAIN, words=WordsConfig(table=replace(TABLE, lower=True), project=False)
     ),
@@ -662,7 +664,7 @@ def test_what_the_layout_cannot_hold_is_refused(tmp_path, reason):
     bundle = Bundle(config=CANNOT[reason], weights={}, layout="made here")
     with pytest.raises(CannotConvert) as caught:
         bilmtf.write(bundle, tmp_path / "new")
-    assert f"cannot hold this model: {reason}. Keep bilmo's own folder." in str(caught.value)
+    assert f"cannot hold this model: {reason}. Use bilmo's own folder." in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 

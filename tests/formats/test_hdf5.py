@@ -128,13 +128,13 @@ def test_a_giant_chunk_of_a_small_dataset_is_refused(model):
 def test_values_that_were_never_written_are_damage(model):
     with h5py.File(model / "weights.hdf5", "a") as file:
         file.create_dataset(NAME, shape=(4,), dtype="f4")
-    refused(model, DamagedFile, "CNN_proj/b_proj should hold 16 bytes and holds 0")
+    refused(model, DamagedFile, "CNN_proj/b_proj should have 16 bytes, but has 0")
 
 
 def test_strings_instead_of_numbers_are_refused_without_reading_them(model):
     with h5py.File(model / "weights.hdf5", "a") as file:
         file.create_dataset(NAME, shape=(4,), dtype=h5py.string_dtype(), data=["x" * 10**6] * 4)
-    refused(model, WeightsError, "CNN_proj/b_proj holds object; weights are floating-point numbers")
+    refused(model, WeightsError, "CNN_proj/b_proj contains object; weights must be floating-point numbers")
 
 
 def test_a_dataset_without_a_shape_is_refused(model):

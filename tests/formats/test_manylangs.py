@@ -336,8 +336,8 @@ def test_parameters_that_require_gradients_are_read(tmp_path):
 
 ODD = {
     "NaN": (torch.tensor([0, np.nan, 0, 0]), WeightsError, "projection.bias: 1 of 4 values are not finite"),
-    "whole numbers": (torch.zeros(4, dtype=torch.int64), WeightsError, "projection.bias holds int64"),
-    "complex": (torch.zeros(4, dtype=torch.complex64), WeightsError, "projection.bias holds complex64"),
+    "whole numbers": (torch.zeros(4, dtype=torch.int64), WeightsError, "projection.bias contains int64"),
+    "complex": (torch.zeros(4, dtype=torch.complex64), WeightsError, "projection.bias contains complex64"),
     "sparse": (torch.zeros(4).to_sparse(), DamagedFile, "not a dictionary of plain tensors"),
     "without values": (torch.zeros(4, device="meta"), DamagedFile, "not a dictionary of plain tensors"),
     "a number": (3, DamagedFile, "not a dictionary of plain tensors"),
@@ -453,6 +453,6 @@ def test_cuts_and_flips_of_the_small_files_are_read_or_refused(tmp_path, name):
 def test_a_folder_with_only_one_of_the_pickles_is_not_a_model(tmp_path):
     write_manylangs(tmp_path)
     (tmp_path / "encoder.pkl").unlink()
-    with pytest.raises(BilmoError, match=r"is not a model; it holds char\.dic, cnn_small\.json, config\.json"):
+    with pytest.raises(BilmoError, match=r"is not a model; it contains char\.dic, cnn_small\.json, config\.json"):
         layouts.read(tmp_path)
     assert json.loads((tmp_path / "config.json").read_text())["seed"] == 1

@@ -73,8 +73,8 @@ def test_the_error_for_a_path_that_is_not_a_model_lists_the_layouts(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "empty").mkdir()
     for path, says in (
-        (tmp_path, "is not a model; it holds a, b.txt, empty."),
-        (tmp_path / "empty", "is not a model; it holds nothing."),
+        (tmp_path, "is not a model; it contains a, b.txt, empty."),
+        (tmp_path / "empty", "is not a model; it contains nothing."),
         (tmp_path / "b.txt", "is not a model."),
     ):
         with pytest.raises(NotAModel) as caught:

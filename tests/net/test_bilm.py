@@ -362,3 +362,21 @@ def test_fresh_weights_are_drawn_as_the_old_systems_drew_them():
         for part in (cell.input, cell.recur):
             assert 0.99 * bound < part.abs().max() <= bound
         assert not cell.bias.any()
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_every_weight_is_initialised_again_by_the_module_that_owns_it(activation):
+    chars = CharsConfig(width=4, filters=((1, 8), (2, 8)), highways=1, activation=activation)
+    words = WordsConfig(chars=chars, table=TableConfig(rows=9, width=5, given=True), highways=1)
+    bilm = BiLM(BiLMConfig(words=words, cell=CellConfig(cells=24), width=8))
+    with torch.no_grad():
+        for parameter in bilm.parameters():
+            parameter.fill_(7.0)
+    bilm.reset_parameters()
+    for name, parameter in bilm.named_parameters():
+        if name.endswith("carry.bias"):
+            assert (parameter == 2).all()
+        elif name.endswith("bias"):
+            assert not parameter.any()
+        else:
+            assert 0 < parameter.std() < 1 and not (parameter == 7).any()

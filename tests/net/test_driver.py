@@ -99,9 +99,8 @@ def test_dropout_acts_on_the_input_of_each_layer_and_the_skip_connection_sees_th
     bilm = BiLM(TWO_LAYERS).train()
     state = bilm.zero_state(2)
     plain, _ = bilm(BATCH, state)
-    bilm.dropout = 0.5
     bilm.eval()
-    assert torch.equal(bilm(BATCH, state)[0].padded().values, plain.padded().values)
+    assert torch.equal(bilm(BATCH, state, dropout=0.5)[0].padded().values, plain.padded().values)
 
     masks = {"forward": [], "backward": []}
 
@@ -112,7 +111,7 @@ def test_dropout_acts_on_the_input_of_each_layer_and_the_skip_connection_sees_th
         return x * masks[direction][-1]
 
     monkeypatch.setattr(bilmo.net.run, "_dropped", drop)
-    dropped, _ = bilm.train()(BATCH, state)
+    dropped, _ = bilm.train()(BATCH, state, dropout=0.5)
     for direction, (first_cell, second_cell) in bilm.stacks.items():
         steps = next(iter(dropped.packing.chunks(3)))[1]
         x = dropped.outputs[direction][0]
@@ -126,11 +125,10 @@ def test_dropout_acts_on_the_input_of_each_layer_and_the_skip_connection_sees_th
 def test_dropout_follows_from_the_seed_and_differs_between_directions(separate):
     torch.manual_seed(0)
     bilm = BiLM(TWO_LAYERS).train()
-    bilm.dropout = 0.5
     found = []
     for _ in range(2):
         torch.manual_seed(1)
-        found.append(bilm(BATCH, bilm.zero_state(2), only_top=True, separate_graphs=separate)[0].outputs)
+        found.append(bilm(BATCH, bilm.zero_state(2), dropout=0.5, only_top=True, separate_graphs=separate)[0].outputs)
     assert all(torch.equal(a, b) for a, b in zip(found[0].values(), found[1].values(), strict=True))
     zeros = [values == 0 for values in found[0].values()]
     assert zeros[0].any() and not torch.equal(zeros[0], zeros[1])
@@ -141,3 +139,21 @@ def test_dropout_keeps_the_expected_value():
     dropped = bilmo.net.run._dropped(x, 0.3, torch.Generator().manual_seed(5))
     assert dropped.unique().tolist() == pytest.approx([0, 1 / 0.7])
     assert dropped.mean().item() == pytest.approx(1, abs=0.02)
+
+
+def test_layers_are_not_written_while_gradients_are_recorded():
+    bilm = BiLM(TWO_LAYERS)
+    out = torch.empty(3, 6, 12)
+    with pytest.raises(ValueError, match="no_grad"):
+        run(bilm.stacks, bilm.words(BATCH.words), BATCH, bilm.zero_state(2), out=out)
+
+
+def test_a_prepared_network_writes_the_layers_of_the_network():
+    bilm = BiLM(TWO_LAYERS)
+    prepared, state, out = bilm.prepared(), bilm.zero_state(2), torch.empty(3, 6, 12)
+    with torch.no_grad():
+        layers, after = bilm(BATCH, state)
+        found = prepared.layers(prepared.words(BATCH.words), BATCH, state, out)
+    torch.testing.assert_close(out, layers.padded().values.flatten(1, 2), atol=1e-5, rtol=1e-5)
+    for name, part in after.named().items():
+        torch.testing.assert_close(found.named()[name], part, atol=1e-5, rtol=1e-5)

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bilmo.errors import ConfigError
+from bilmo.net.config import BiLMConfig, CellConfig, TableConfig, WordsConfig
 from bilmo.net.layers import Layers
 from bilmo.net.mix import Mix
 
@@ -259,15 +260,15 @@ def test_only_what_is_trained_is_a_parameter():
 @pytest.mark.parametrize(
     "options, says",
     [
-        ({"how": "sum"}, r"mix is 'sum'; accepted: weighted, mean, concat, top, or numbers"),
+        ({"how": "sum"}, r"mix is 'sum'; accepted: weighted, mean, concat, top, or layer numbers"),
         ({"how": 3}, r"numbered 0 \(the word\) to 2; found 3"),
         ({"how": -1}, r"numbered 0 \(the word\) to 2; found -1"),
         ({"how": [0, 7]}, r"numbered 0 \(the word\) to 2; found \[0, 7\]"),
         ({"how": []}, r"numbered 0 \(the word\) to 2; found \[\]"),
         ({"how": [0.5]}, r"numbered 0 \(the word\) to 2; found \[0.5\]"),
         ({"norm": "batch"}, r"norm is 'batch'; accepted: allennlp, bilm-tf, or None"),
-        ({"how": "mean", "own": True}, r"own weights and norm belong to the weighted mix, not to 'mean'"),
-        ({"how": "top", "norm": "allennlp"}, r"own weights and norm belong to the weighted mix, not to 'top'"),
+        ({"how": "mean", "own": True}, r"own and norm work only with the weighted mix, not with 'mean'"),
+        ({"how": "top", "norm": "allennlp"}, r"own and norm work only with the weighted mix, not with 'top'"),
     ],
 )
 def test_a_mix_that_cannot_be_says_why(options, says):
@@ -276,7 +277,7 @@ def test_a_mix_that_cannot_be_says_why(options, says):
 
 
 def test_a_mix_for_another_number_of_layers_says_so():
-    with pytest.raises(ConfigError, match="for 2 layers above the word; it was given 3"):
+    with pytest.raises(ConfigError, match="needs 2 layers above the word; it got 3"):
         Mix(layers=L, width=D)(padded(draw(layers=3)))
 
 
@@ -284,3 +285,10 @@ def test_a_mix_for_another_number_of_layers_says_so():
 def test_l2_of_a_mix_without_weights_says_so(how):
     with pytest.raises(ConfigError, match="has no weights"):
         Mix(layers=L, width=D, how=how).l2(1.0)
+
+
+def test_a_mix_for_a_network_has_its_size():
+    words = WordsConfig(table=TableConfig(rows=5, width=6))
+    config = BiLMConfig(words=words, cell=CellConfig(cells=12), width=6, layers=3, directions=("backward",))
+    mix = Mix.for_network(config, "concat", word=True)
+    assert (mix.layers, mix.width, mix.directions, mix.output_width) == (3, 6, 1, 24)

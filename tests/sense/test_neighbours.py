@@ -11,7 +11,7 @@ from bilmo.embed.embedder import Embedder
 from bilmo.ids.vocab import Vocab
 from bilmo.net.config import CellConfig, TableConfig, WordsConfig
 from bilmo.sense.neighbours import nearest
-from bilmo.sense.uses import LAYER_0_SHARE, WordVectors, context_free, in_text, of_vocabulary, whitened
+from bilmo.sense.uses import LAYER_0_SHARE, WordVectors, in_text, of_vocabulary, whitened
 from bilmo.store.bundle import Bundle
 
 WORDS = ["<S>", "</S>", "<UNK>", "a", "b", "c", "d"]
@@ -58,9 +58,9 @@ def test_a_common_part_does_not_change_the_neighbours():
 
 
 def test_the_context_free_vector_of_a_word_is_its_layer_0(elmo):
-    found = context_free(elmo, ["a", "c"])
+    found = elmo.word_vectors(["a", "c"])
     table = elmo.bundle.weights["words.table.weight"].numpy()
-    assert np.allclose(found.values, table[[3, 5]], atol=1e-6)
+    assert np.allclose(found, table[[3, 5]], atol=1e-6)
 
 
 def test_a_known_word_is_its_layer_0_and_its_softmax_row(elmo):
@@ -71,7 +71,7 @@ def test_a_known_word_is_its_layer_0_and_its_softmax_row(elmo):
     assert found.words == ["a", "b", "c", "d"]
     centred = rows[3:] - rows[3:].mean(dim=0)
     halves = [
-        LAYER_0_SHARE * whitened(context_free(elmo, found.words).values),
+        LAYER_0_SHARE * whitened(elmo.word_vectors(found.words)),
         centred / centred.norm(dim=1, keepdim=True),
     ]
     assert np.allclose(found.values, np.concatenate(halves, axis=1), atol=1e-6)
@@ -80,7 +80,7 @@ def test_a_known_word_is_its_layer_0_and_its_softmax_row(elmo):
 def test_without_a_softmax_row_a_word_is_its_layer_0(elmo):
     found = of_vocabulary(elmo, 5, "a")
     assert found.words == ["a", "b"]
-    assert np.allclose(found.values, whitened(context_free(elmo, ["a", "b"]).values))
+    assert np.allclose(found.values, whitened(elmo.word_vectors(["a", "b"])))
     weights = elmo.bundle.weights | {"softmax.weight": torch.randn(7, 6), "softmax.bias": torch.zeros(7)}
     other = of_vocabulary(Embedder(replace(elmo.bundle, weights=weights)), 5, "never seen")
     assert other.words == ["a", "b", "never seen"] and other.values.shape == (3, 6)

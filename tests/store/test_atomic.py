@@ -80,7 +80,7 @@ def test_a_folder_that_exists_is_never_touched(tmp_path, kind):
         (tmp_path / "empty").mkdir()
         target.symlink_to("nowhere" if kind == "link to nowhere" else "empty")
     before = sorted(tmp_path.rglob("*"))
-    says = r"new: exists already\. Choose another name, or remove it first"
+    says = r"new: already exists\. Choose another name, or remove it first"
     with pytest.raises(OutputError, match=says), new_folder(target):
         pytest.fail("there is nothing to fill")
     assert sorted(tmp_path.rglob("*")) == before
@@ -94,7 +94,7 @@ def test_a_folder_cannot_be_replaced_by_a_file(tmp_path):
 @pytest.mark.parametrize("new", [new_file, new_folder])
 def test_a_missing_parent_is_named(tmp_path, new):
     with (
-        pytest.raises(OutputError, match=r"x/y: the folder .*/x does not exist\. Make it first"),
+        pytest.raises(OutputError, match=r"x/y: the folder .*/x does not exist\. Create it first"),
         new(tmp_path / "x/y"),
     ):
         pytest.fail("there is nothing to fill")
@@ -152,6 +152,33 @@ def test_written_files_have_the_permissions_of_the_umask(tmp_path, mask):
         os.umask(before)
     assert mode(tmp_path / "folder") == 0o777 & ~mask
     assert mode(tmp_path / "folder" / "a") == mode(tmp_path / "file") == 0o666 & ~mask
+
+
+def test_the_umask_of_the_process_is_never_set(tmp_path, monkeypatch):
+    """It belongs to all threads: one that makes a file at the same time would make it with the wrong permissions."""
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask was set"))
+    with new_folder(tmp_path / "folder") as partial:
+        (partial / "a").write_text("1")
+    with new_file(tmp_path / "file") as partial:
+        partial.write_text("1")
+
+
+def test_a_file_that_a_writer_replaced_by_a_private_one_has_normal_permissions(tmp_path):
+    (tmp_path / "usual").touch()
+    with new_file(tmp_path / "file") as partial:
+        partial.unlink()
+        partial.touch(0o600)
+    assert mode(tmp_path / "file") == mode(tmp_path / "usual")
+
+
+def test_a_folder_is_on_the_disk_before_it_is_renamed(tmp_path, monkeypatch):
+    done: list[tuple[str, str]] = []
+    sync, rename = atomic.sync, Path.rename
+    monkeypatch.setattr(atomic, "sync", lambda path: (done.append(("sync", path.name)), sync(path)))
+    monkeypatch.setattr(Path, "rename", lambda path, new: (done.append(("rename", path.name)), rename(path, new)))
+    with new_folder(tmp_path / "new") as partial:
+        (partial / "a").write_text("1")
+    assert done == [("sync", "a"), ("sync", partial.name), ("rename", partial.name), ("sync", tmp_path.name)]
 
 
 def test_relative_names(tmp_path, monkeypatch):

@@ -190,7 +190,7 @@ def test_a_missing_or_unreadable_card_does_no_harm(saved, content):
 
 def test_an_existing_folder_is_not_overwritten(tmp_path, saved):
     before = {file.name: file.read_bytes() for file in saved.iterdir()}
-    with pytest.raises(OutputError, match="exists already"):
+    with pytest.raises(OutputError, match="already exists"):
         own.write(layouts.read(saved), saved)
     assert {file.name: file.read_bytes() for file in saved.iterdir()} == before
 
@@ -304,12 +304,12 @@ BAD = {
     "a key too many": ({"more": 1}, "more: "),
     "a wrong type": ({"network__layers": "two"}, "network.layers: .*; found 'two'"),
     "an unknown cell": ({"network__cell__kind": "qrnn"}, "network.cell.kind: .*; found 'qrnn'"),
-    "a contradiction": ({"network__cell__project": False}, "a projection clip without a projection"),
+    "a contradiction": ({"network__cell__project": False}, "projection_clip needs a projection"),
     "no layers": ({"network__layers": 0}, "layers is 0; it must be from 1 to 100"),
     "a giant": ({"network__width": 10**30}, "width is 1000000000000000000000000000000"),
     "directions": (
         {"network__directions": ["backward", "forward"]},
-        "directions are forward, backward, or both in this order",
+        "directions must be forward, backward, or both in this order",
     ),
     "no number": ({"network__cell__cell_clip": float("nan")}, "cell_clip is nan"),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from bilmo.errors import ConfigError, OutputError
+from bilmo.store import run as runs
 from bilmo.store.run import Identity, Run, open_run
 
 IDENTITY = Identity({"train": {"seed": 1, "minutes": None}, "words": (1, 2)}, {"the text": "aaaa"})
@@ -60,14 +62,44 @@ def test_a_run_that_is_done_can_leave_nothing(opened, tmp_path):
     assert not list(tmp_path.rglob("*.*"))
 
 
-def test_a_run_that_cannot_be_repeated_keeps_and_resumes_nothing(opened, tmp_path):
+def test_a_run_that_cannot_be_repeated_keeps_nothing(opened, tmp_path):
+    with opened(None) as run:
+        assert not run.resumed
+        run.start()
+        (run.work / "kept").write_text("x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_cannot_be_repeated_does_not_destroy_one_that_can(opened):
     with opened() as run:
         run.start()
         (run.work / "kept").write_text("x")
-    with opened(None) as run:
-        assert not run.resumed and not (run.work / "kept").exists()
-        run.start()
-    assert not list(tmp_path.rglob("*.*"))
+    with pytest.raises(OutputError, match=r"output: holds an unfinished run; finish it, or remove "), opened(None):
+        pytest.fail("there is a run")
+    with opened() as run:
+        assert run.resumed and (run.work / "kept").exists()
+
+
+def test_a_folder_that_is_removed_during_the_run_does_not_hide_the_error(opened, tmp_path):
+    with pytest.raises(ValueError, match="the real one"), opened() as run:
+        shutil.rmtree(run.work)
+        raise ValueError("the real one")
+    with opened() as run:  # it is not locked
+        assert not run.resumed
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_clean_up_that_fails_releases_the_lock(opened, monkeypatch):
+    def fail(*given: object, **more: object) -> None:
+        raise PermissionError("the folder")
+
+    with ExitStack() as stack, monkeypatch.context() as patch:
+        stack.enter_context(pytest.raises(PermissionError))
+        stack.enter_context(opened())
+        patch.setattr(runs, "_remove_leftovers", fail)
+        stack.close()
+    with opened() as run:
+        assert not run.resumed
 
 
 def test_what_a_killed_process_left_is_removed(opened, tmp_path):
@@ -134,7 +166,7 @@ def test_a_run_of_another_kind_is_refused(tmp_path):
     with in_folder(tmp_path / "output") as run:
         run.start()
     with (
-        pytest.raises(OutputError, match=r"output: holds a training run, not a fit"),
+        pytest.raises(OutputError, match=r"output: contains a training run, not a fit"),
         in_folder(tmp_path / "output", IDENTITY, "fit"),
     ):
         pytest.fail("it is another run")
@@ -171,9 +203,22 @@ def test_a_folder_that_no_run_made_is_left_alone(tmp_path, name):
     precious = tmp_path / "output" / name
     precious.parent.mkdir(parents=True)
     precious.write_text("mine")
-    with pytest.raises(OutputError, match="exists already and is not a training run"), in_folder(tmp_path / "output"):
+    with pytest.raises(OutputError, match="already exists and is not a training run"), in_folder(tmp_path / "output"):
         pytest.fail("it is not ours")
     assert precious.read_text() == "mine"
+
+
+def test_a_work_folder_that_no_run_made_is_left_alone(tmp_path):
+    precious = tmp_path / ".output.parts" / "precious.txt"
+    precious.parent.mkdir()
+    precious.write_text("mine")
+    for identity in (IDENTITY, None):
+        with (
+            pytest.raises(OutputError, match=r"\.output\.parts: already exists and was not made by bilmo"),
+            beside(tmp_path / "output", identity),
+        ):
+            pytest.fail("it is not ours")
+    assert [path.name for path in precious.parent.iterdir()] == ["precious.txt"]
 
 
 def test_folders_that_had_to_be_made_are_removed_again(tmp_path):
@@ -217,5 +262,5 @@ def test_runs_that_end_while_others_begin_never_work_at_once(tmp_path):
         for _ in range(3)
     ]
     for process in processes:
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate()
         assert process.returncode == 0, said.decode()

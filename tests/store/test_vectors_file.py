@@ -171,10 +171,10 @@ def test_whether_words_are_in_lower_case_only():
         (b"a 1 nan\n", DamagedFile, "some values are not finite numbers"),
         (b"a 1 1e999\n", DamagedFile, "some values are not finite numbers"),
         (b"a 1 1e300\n", DamagedFile, "some values are not finite numbers"),
-        (b"2 0\na\nb\n", TextError, "announces vectors of 0 numbers; accepted: 1 to 100000"),
-        (b"2 99999999999\na\n", TextError, "announces vectors of 99999999999 numbers"),
-        (word2vec().replace(b"6 5", b"7 5"), DamagedFile, "its first line announces 7 words, but it has 6"),
-        (word2vec().replace(b"6 5", b"5 5"), DamagedFile, "its first line announces 5 words, but it has 6"),
+        (b"2 0\na\nb\n", TextError, "declares vectors of width 0; accepted: 1 to 100000"),
+        (b"2 99999999999\na\n", TextError, "declares vectors of width 99999999999"),
+        (word2vec().replace(b"6 5", b"7 5"), DamagedFile, "its first line declares 7 words, but the file has 6"),
+        (word2vec().replace(b"6 5", b"5 5"), DamagedFile, "its first line declares 5 words, but the file has 6"),
         (word2vec().replace(b"6 5", b"6 6"), TextError, "vector 1: 5 numbers after the word; it must have 6"),
         (binary().replace(b"6 5", b"7 5"), DamagedFile, "no word where vector 7 of 7 should begin"),
         (binary()[:-3], DamagedFile, "ends within vector 6 of 6; the file is truncated"),
@@ -218,3 +218,19 @@ def test_truncated_and_flipped_files_are_read_or_refused(path, form):
             read(path)
         except BilmoError as error:
             assert str(path) in str(error)
+
+
+def test_the_words_are_checked_for_upper_case_only_once():
+    """A network asks for every word of its vocabulary."""
+
+    class Counted(list[str]):
+        passes = 0
+
+        def __iter__(self):
+            self.passes += 1
+            return super().__iter__()
+
+    words = Counted(["a", "b"])
+    found = Vectors(words, VALUES[:2])
+    assert all(found.lower for _ in range(3))
+    assert words.passes == 1

@@ -6,12 +6,11 @@ import json
 import re
 import shutil
 import signal
-import time
 
 import pytest
 
 from bilmo.tasks.data import columns, spans
-from program import started
+from program import SignalAfter, started
 
 from task_data import sentences, texts
 
@@ -298,7 +297,7 @@ MISTAKES = {
     "bad rate": (("--rate", "0"), "rate is 0.0"),
     "one label": (("--train", "one.tsv"), "nothing to learn"),
     "linear output": (("--head", "linear", "--elmo-at", "both"), "linear head"),
-    "taken": (("-o", "taken"), "exists already"),
+    "taken": (("-o", "taken"), "already exists"),
     "no label": (("--train", "bare.jsonl"), 'line 1: has no "label"'),
     "no such column": (("--train", "named.csv"), "its columns are id, text; it needs `label` and `text`"),
     "large seed": (("--seed", "99999999999999999999"), "seed is 99999999999999999999; it must be below"),
@@ -357,7 +356,7 @@ def test_a_mistake_is_one_message_and_leaves_no_files(run, model, tmp_path, monk
 
 
 def test_mistakes_of_the_other_commands(run, classifier, another, model, tmp_path):
-    assert "is not a folder of a task" in run("predict", model, "-").err
+    assert "is not the folder of a saved task" in run("predict", model, "-").err
     assert "this is a different one" in run("predict", classifier, "-", "--model", another).err
     assert "can be written as table, csv, jsonl" in run("predict", classifier, "-", "--to", "xml").err
     assert "can be written as table, csv, jsonl" in run("predict", classifier, "-", "--to", "conll").err
@@ -367,16 +366,13 @@ def test_mistakes_of_the_other_commands(run, classifier, another, model, tmp_pat
 
 
 def test_ctrl_c_keeps_the_best_epoch_and_the_run_can_be_resumed(run, model, tmp_path):
-    train, out = write_texts(tmp_path / "a.tsv", 400), tmp_path / "out"
+    train, out = write_texts(tmp_path / "a.tsv"), tmp_path / "out"
     arguments = ["fit", "classify", model, "--train", train, "-o", out, "--patience", 10_000, "--epochs"]
-    with started(tmp_path, *arguments, 9999) as process:
-        for _ in range(1200):
-            if (out / "config.json").exists() or process.poll() is not None:
-                break
-            time.sleep(0.1)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+    saved = SignalAfter("bilmo.tasks.core.folder", "publish", 1, signal.SIGINT)
+    with started(tmp_path, *arguments, 3, after=saved) as process:
+        _, err = process.communicate()
     assert process.returncode == 130
     assert "holds the best epoch so far" in err and "Traceback" not in err
     assert ok(run("predict", out, "-", stdin="a red cow\n")).out
     assert not [file for file in out.iterdir() if file.name.startswith(".")]
+    assert "all epochs are done" in ok(run(*arguments, 3)).out

@@ -93,7 +93,7 @@ def test_standard_input(monkeypatch):
 
 def test_standard_input_that_is_closed(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(TextError, match="-: standard input is closed; pipe text into it, or name a file"):
+    with pytest.raises(TextError, match="-: standard input is closed; pipe text into bilmo, or name a file"):
         list(lines(Path("-")))
 
 
@@ -185,7 +185,7 @@ def test_a_folder_means_its_files_sorted_by_name(folder):
 
 
 def test_an_empty_folder_is_refused(tmp_path):
-    with pytest.raises(TextError, match="the folder holds no files"):
+    with pytest.raises(TextError, match="the folder contains no files"):
         list(all_lines([tmp_path]))
 
 

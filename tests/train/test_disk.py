@@ -4,7 +4,6 @@ import contextlib
 import errno
 import os
 import resource
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -129,7 +128,7 @@ def test_a_disk_that_became_read_only_leaves_the_last_checkpoint_whole(stopped, 
     def refuse(*arguments, **more):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(Path, "touch", refuse)
     with pytest.raises(OutputError, match=r"cannot be written \(Read-only file system\)"):
         list(train([text], folder / "model", recipe(folder)))
     assert path.read_bytes() == before

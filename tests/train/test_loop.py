@@ -292,3 +292,12 @@ def test_the_loop_touches_no_file_and_a_checkpoint_of_any_event_resumes_exactly_
         found.append((type(event), event.number))
     assert found == expected
     assert same(copied(part), copied(whole))
+
+
+def test_training_leaves_the_random_numbers_of_the_user_alone(tmp_path):
+    text = write_text(tmp_path)
+    torch.manual_seed(7)
+    before = torch.get_rng_state()
+    for _ in train([text], tmp_path / "model", recipe(tmp_path, epochs=0.3)):
+        assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(torch.get_rng_state(), before)

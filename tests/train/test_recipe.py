@@ -59,7 +59,7 @@ def test_a_setting_replaces_the_one_in_the_recipe():
         ("[network]\nfilters = []\n", "needs at least one filter"),
         ("[network]\nfilters = [[1, 0]]\n", "filter_number is 0"),
         ("[network]\nmax_characters = 2\n", "max_characters is 2"),
-        ("[network]\ncell_clip = nan\n", "cell_clip is nan; it must be above 0; inf means no bound"),
+        ("[network]\ncell_clip = nan\n", "cell_clip is nan; it must be above 0 (inf for no bound)"),
         ("[network]\nlayers = 101\n", "layers is 101"),
     ],
 )

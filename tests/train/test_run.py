@@ -15,7 +15,7 @@ import bilmo
 from bilmo.train import recipe as recipes
 from bilmo.train.corpus import Corpus
 from bilmo.train.run import train
-from program import program, started
+from program import SignalAfter, program, started, wait_until_stopped
 from small_runs import log, same_bits, threads, weights, write_text
 
 COMMAND = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml")
@@ -44,6 +44,10 @@ def again(undisturbed, tmp_path):
     return tmp_path, THREADS[recipes.read(str(tmp_path / "recipe.toml")).train.context]
 
 
+def after(function: str, calls: int, number: signal.Signals) -> SignalAfter:
+    return SignalAfter("bilmo.train.run", function, calls, number)
+
+
 def test_the_model_of_a_run_loads_embeds_and_scores(undisturbed):
     elmo = bilmo.load(undisturbed / "model")
     assert elmo.layers([["the", "cat", "."]])[0].shape == (3, 3, 16)
@@ -63,16 +67,9 @@ def test_a_run_learns_something(undisturbed):
 def test_a_killed_run_is_resumed_to_the_same_bits_and_repeats_no_more_than_it_may(undisturbed, again):
     folder, cores = again
     chosen = random.Random(0)
-    path = folder / "model" / "train.jsonl"
     for _ in range(2):
-        process = started(folder, *COMMAND, threads=cores)
-        before = len(path.read_bytes().splitlines()) if path.exists() else 0
-        until = before + chosen.randint(4, 9)  # steps; a checkpoint comes after 5
-        while process.poll() is None:
-            if path.exists() and len(path.read_bytes().splitlines()) >= until:
-                process.send_signal(signal.SIGKILL)
-                process.wait()
-            time.sleep(0.002)
+        lines = chosen.randint(4, 9)  # of the log, one per step; a checkpoint comes after 5
+        process = started(folder, *COMMAND, threads=cores, after=after("_log", lines, signal.SIGKILL))
         said = process.communicate()
         assert process.returncode == -signal.SIGKILL, said
     with threads(cores):
@@ -166,7 +163,7 @@ def test_the_same_text_may_have_another_path(undisturbed):
 def test_a_run_killed_at_any_moment_is_resumed_to_the_same_bits(undisturbed, again):
     folder, cores = again
     chosen = random.Random(3)
-    for _ in range(5):
+    for _ in range(5):  # a run that ends before it is killed is accepted
         process = started(folder, *COMMAND, threads=cores)
         time.sleep(chosen.uniform(0.5, 5))  # while it loads, reads, trains, evaluates, or saves
         process.kill()
@@ -178,24 +175,16 @@ def test_a_run_killed_at_any_moment_is_resumed_to_the_same_bits(undisturbed, aga
 
 
 def test_ctrl_c_says_how_to_resume(tmp_path):
-    write_text(tmp_path, lines=4000)
-    process = started(tmp_path, *COMMAND)
-    while not (tmp_path / "model" / "training" / "checkpoint.safetensors").exists():
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    write_text(tmp_path)
+    process = started(tmp_path, *COMMAND, after=after("_save", 1, signal.SIGINT))
     _, said = process.communicate()
     assert process.returncode == 130
     assert "model: the same command resumes from the last checkpoint" in said and "Traceback" not in said
 
 
 def test_ctrl_c_before_anything_was_saved_says_so(tmp_path):
-    write_text(tmp_path, lines=4000)
-    process = started(tmp_path, *COMMAND, "--save-every", "100000")
-    while not (tmp_path / "model" / "train.jsonl").exists():
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    write_text(tmp_path)
+    process = started(tmp_path, *COMMAND, after=after("_log", 1, signal.SIGINT))
     _, said = process.communicate()
     assert process.returncode == 130
     assert "model: the same command starts training again, without reading the text again" in said
@@ -206,15 +195,15 @@ def test_ctrl_c_before_anything_was_saved_says_so(tmp_path):
     [
         ("text.txt", b"\n \n", "every line is blank"),
         ("text.txt", b"caf\xe9\n", "text.txt, line 1: byte 4 (0xe9) is not UTF-8"),
-        ("text.txt", "a cat .\n".encode("utf-16-le") * 300, "text.txt, line 1: holds zero bytes"),
-        ("text.txt", b"a cat .\n" * 300 + b"a\0cat\n", "text.txt, line 301: holds zero bytes"),
+        ("text.txt", "a cat .\n".encode("utf-16-le") * 300, "text.txt, line 1: contains zero bytes"),
+        ("text.txt", b"a cat .\n" * 300 + b"a\0cat\n", "text.txt, line 301: contains zero bytes"),
         ("recipe.toml", b"# caf\xe9\n", "recipe recipe.toml: is not UTF-8"),
         ("text.txt", b"a b .\n" * 3000 + b"caf\xe9\n", "text.txt, line 3001: byte 4 (0xe9) is not UTF-8"),
         ("recipe.toml", b"[train]\nrat = 3\n", "train.rat"),
         (
             "recipe.toml",
             b"[text]\nheld_out = 0.1\n[network]\nfilters = [[100000000, 100000000]]\nmax_characters = 100000000\n",
-            "GB of memory, and this machine has",
+            "GB of memory, but this machine has",
         ),
         ("recipe.toml", b"[train\n", "is not TOML"),
         ("recipe.toml", b"[network]\nwords = 'letters'\n", "accepted: chars, table"),
@@ -233,7 +222,7 @@ def test_a_folder_that_is_something_else_is_left_alone(tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "precious.txt").write_text("mine", encoding="utf-8")
     done = program(tmp_path, *COMMAND)
-    assert done.code == 1 and "exists already and is not a training run" in done.err
+    assert done.code == 1 and "already exists and is not a training run" in done.err
     assert [file.name for file in (tmp_path / "model").iterdir()] == ["precious.txt"]
 
 
@@ -245,7 +234,7 @@ def test_a_folder_of_training_text_is_not_a_run_and_is_left_alone(tmp_path, name
     precious.write_bytes(text.read_bytes())
     for source in ("text.txt", "model/training"):
         done = program(tmp_path, "train", source, *COMMAND[2:])
-        assert done.code == 1 and "exists already and is not a training run" in done.err
+        assert done.code == 1 and "already exists and is not a training run" in done.err
         assert precious.read_bytes() == text.read_bytes()
 
 
@@ -256,7 +245,7 @@ def test_files_beside_an_empty_training_folder_are_left_alone(tmp_path):
     for content in (text.read_bytes(), b"\n"):
         text.write_bytes(content)
         done = program(tmp_path, *COMMAND)
-        assert done.code == 1 and "exists already and is not a training run" in done.err
+        assert done.code == 1 and "already exists and is not a training run" in done.err
     assert {path.name for path in (tmp_path / "model").iterdir()} == {"training", "README.md"}
     assert (tmp_path / "model" / "README.md").read_text(encoding="utf-8") == "mine"
 
@@ -294,13 +283,13 @@ def test_a_checkpoint_of_another_network_is_refused(tmp_path):
     where = Path("training", "checkpoint.safetensors")
     shutil.copy(tmp_path / "other" / where, tmp_path / "model" / where)
     done = program(tmp_path, *COMMAND, "--epochs", "0.2")
-    assert done.code == 1 and "checkpoint.safetensors: belongs to another network" in done.err
+    assert done.code == 1 and "checkpoint.safetensors: does not belong to the network" in done.err
 
 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ('{"bilmo_run": 2, "kind": "task run"}', "model: holds a task run, not a training run"),
+        ('{"bilmo_run": 2, "kind": "task run"}', "model: contains a task run, not a training run"),
         (
             '{"recipe": {"text": {"lang": "spaces"}}, "texts": [["text.txt", "ab"]], "lang": "spaces", "base": null}',
             "model: was started by another version of bilmo (run format 1; this version resumes format 2). "
@@ -340,7 +329,7 @@ def test_a_model_cannot_be_written_among_its_texts(tmp_path):
     (tmp_path / "texts").mkdir()
     (tmp_path / "text.txt").rename(tmp_path / "texts" / "text.txt")
     done = program(tmp_path, "train", "texts", "-o", "texts/model", "--recipe", "recipe.toml")
-    assert done.code == 1 and "texts/model: is in texts, whose files are all read as text" in done.err
+    assert done.code == 1 and "texts/model: is inside texts, whose files are all read as text" in done.err
     assert [path.name for path in (tmp_path / "texts").iterdir()] == ["text.txt"]
 
 
@@ -391,12 +380,10 @@ def test_a_text_too_short_for_a_stream_of_many_rows_gets_fewer(tmp_path):
 
 
 def test_a_second_run_on_the_same_folder_is_refused(tmp_path):
-    write_text(tmp_path, lines=4000)
-    first = started(tmp_path, *COMMAND)
+    write_text(tmp_path)
+    first = started(tmp_path, *COMMAND, after=after("_log", 1, signal.SIGSTOP))
     try:
-        while not (tmp_path / "model" / "train.jsonl").exists():
-            assert first.poll() is None, first.communicate()
-            time.sleep(0.05)
+        wait_until_stopped(first)
         second = program(tmp_path, *COMMAND)
         assert second.code == 1 and "another process is working on it" in second.err
         assert first.poll() is None

@@ -68,12 +68,14 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def bilmo(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
+    ),
 ) -> None:
-    """Contextual word vectors (ELMo): embed text, train on your own text, use every old ELMo model.
+    """Contextual word vectors (ELMo): embed text, train on your own text, use old ELMo models.
 
     A MODEL is the name of an installed model (see `bilmo models`), or the path of a folder, a zip or a weights file.
-    bilmo reads its own folders, bilm-tf's and AllenNLP's `options.json` with HDF5 weights, TensorFlow checkpoints and
+    bilmo reads its own folders, `options.json` with HDF5 weights (bilm-tf, AllenNLP), TensorFlow checkpoints and
     ELMoForManyLangs folders. The layout is detected automatically.
 
     `bilmo COMMAND --help` explains a command and ends with examples.
@@ -96,5 +98,5 @@ def main() -> None:
         sys.exit(1)
     except SystemExit as stop:  # how typer ends every run; also with code 1 if the reader of our output has gone away
         if stop.code == INTERRUPTED:
-            print("bilmo: interrupted; no incomplete files are left", file=sys.stderr)
+            print("bilmo: interrupted", file=sys.stderr)
         raise

@@ -83,8 +83,8 @@ def compare(task: AnyTask) -> Callable[..., None]:
         f"""Compare inputs of a task that predicts {task.summary}.
 
         The same head is trained with word vectors only, ELMo only, both, and with other mixes. The table shows means
-        and standard deviations over seeds, on --test, or without it on the dev set. Without --vectors, word vectors
-        are trained from scratch.
+        and standard deviations over seeds, measured on --test if it is given, otherwise on the dev set. Without
+        --vectors, word vectors are trained from scratch.
         """,
         without=VARIED,
     )

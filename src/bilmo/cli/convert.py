@@ -26,9 +26,9 @@ def convert(
 ) -> None:
     """Convert a model to another layout.
 
-    Weights keep every bit, unless you ask for float16. With `--to bilmo`, the settled start state of sentences is
-    computed and stored. With `--to allennlp`, a softmax and a settled start state are dropped, with a note; a model
-    that the layout cannot hold is refused.
+    Weights keep every bit, unless you choose float16. `--to bilmo` computes the settled start state of sentences and
+    stores it. `--to allennlp` drops the softmax and the settled start state, with a note, and refuses a model that the
+    layout cannot hold.
     """
     from bilmo.cli.show import tables as show
     from bilmo.embed.embedder import settled

@@ -42,16 +42,16 @@ def embed(
         typer.Option(
             "-o",
             "--output",
-            help="File to write; its ending gives the format: .h5 (AllenNLP's layout), .parquet, .npy, .npz, or .jsonl "
-            "(also .gz, .xz, .zst). Without it, vectors are shown on a terminal, or written as JSON lines to a pipe.",
+            help="File to write; its extension selects the format: .h5 (AllenNLP's layout), .parquet, .npy, .npz, or "
+            ".jsonl (also .gz, .xz, .zst). Without it, vectors are shown in a terminal, or piped as JSON lines.",
         ),
     ] = None,
     mix: Annotated[
         str | None,
         typer.Option(
             help="Layers to keep. `all`: all of them. `mean`: their mean. `top`: the last one. `concat`: layers 1 and "
-            "up side by side. `0,1`: the mean of these layers.",
-            show_default="all for .h5, else mean",
+            "higher, concatenated. `0,1`: the mean of these layers.",
+            show_default="all for .h5, otherwise mean",
         ),
     ] = None,
     pool: Annotated[
@@ -61,16 +61,17 @@ def embed(
         ),
     ] = Pool.none,
     dtype: Annotated[
-        DType, typer.Option(help="Number format of the vectors. `float16` takes half the space, with three digits.")
+        DType,
+        typer.Option(help="Number format of the vectors. `float16` takes half the space and keeps about three digits."),
     ] = DType.float32,
     split: Split = "auto",
     start: SentenceStart = Start.settled,
     field: Annotated[
         str | None,
-        typer.Option(help="Read the inputs as JSON lines, and embed this field: a text or a list of tokens."),
+        typer.Option(help="Read the inputs as JSON lines and embed this field, a text or a list of tokens."),
     ] = None,
     compress: Annotated[
-        bool, typer.Option("--compress", help="Compress .h5 and .npz files; slower to write and to read.")
+        bool, typer.Option("--compress", help="Compress .h5 and .npz files. They are then slower to write and read.")
     ] = False,
     precision: Multiply = Precision.float32,
     cache: WordCache = None,
@@ -84,9 +85,9 @@ def embed(
 ) -> None:
     """Embed text: one vector per token, or one per sentence.
 
-    One line is one entry of the output, also a blank one. If a line holds several sentences, each is embedded on its
-    own, and their tokens follow each other. The same command resumes an interrupted run, except from standard input,
-    which cannot be read twice.
+    Each line, even a blank one, gives one entry in the output. If a line contains several sentences, each is embedded
+    separately, and their tokens are concatenated. The same command resumes an interrupted run. A run that reads
+    standard input cannot be resumed.
     """
     from bilmo.embed.inputs import Inputs
     from bilmo.embed.output import write as embeddings
@@ -148,6 +149,4 @@ def _how(mix: str) -> How | All:
     try:
         return tuple(int(number) for number in mix.split(","))
     except ValueError:
-        raise ConfigError(
-            f"--mix is {mix!r}; accepted: all, mean, top, concat, or numbers of layers as in 0,1"
-        ) from None
+        raise ConfigError(f"--mix is {mix!r}; accepted: all, mean, top, concat, or layer numbers such as 0,1") from None

@@ -24,8 +24,8 @@ def evaluate(
 ) -> None:
     """Measure how well a model predicts a text: forward, backward and mean perplexity, with the full softmax.
 
-    Every word counts, and one boundary per sentence. Unknown words count as `<UNK>`; their share is shown, and the mean
-    perplexity without them. Compare two perplexities only if text and vocabulary are the same.
+    Perplexity counts every word and one boundary per sentence. Unknown words count as `<UNK>`. Their share and the mean
+    perplexity without them are shown too. Compare two perplexities only if the text and the vocabulary are the same.
     """
     from bilmo.cli.show import tables as show
     from bilmo.embed.load import load

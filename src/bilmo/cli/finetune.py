@@ -30,9 +30,9 @@ def finetune(
 ) -> None:
     """Fine-tune a model on your own text.
 
-    Part of the text is held out. The model is evaluated on it before and during training, and the best version is kept,
-    which may be the original one. A model without a softmax (old HDF5 files, ELMoForManyLangs) first gets a new one,
-    which is trained alone; then everything is trained together. The same command resumes an interrupted run.
+    Part of the text is held out. The model is evaluated on it before and during training. The best version is kept; it
+    may be the original one. A model without a softmax (old HDF5 files, ELMoForManyLangs) gets a new softmax, which is
+    first trained alone; then everything is trained together. The same command resumes an interrupted run.
     """
     from bilmo.cli.show import tables as show
     from bilmo.cli.show import training
@@ -41,7 +41,7 @@ def finetune(
     from bilmo.train import run
 
     if output.resolve() == model.resolve():
-        raise OutputError(f"{output}: is the model to start from; choose another folder for the new one")
+        raise OutputError(f"{output}: is the folder of the original model; choose another folder for the new one")
     with show.working("reading the model"):
         bundle = layouts.read(model)
     given: dict[str, Any] = {

@@ -52,7 +52,9 @@ def fit(task: AnyTask) -> Callable[..., None]:
             end = learning.watch(run.fit(estimator, output, train_data, dev_data, model=str(model)))
         except KeyboardInterrupt:
             if (output / "config.json").exists():
-                print(f"bilmo: {output} holds the best epoch so far; the same command resumes the run", file=sys.stderr)
+                print(
+                    f"bilmo: {output} contains the best epoch so far; the same command resumes the run", file=sys.stderr
+                )
             raise
         if end is not None:
             print(f"{output}: {end.why}; the best epoch is {end.epoch}, with {end.value:.4f} on dev")
@@ -67,7 +69,7 @@ def fit(task: AnyTask) -> Callable[..., None]:
         f"""Train on your examples to predict {task.summary}.
 
         The input of each token is [word vectors ; characters ; mixed ELMo layers]. With a frozen model (the default)
-        the layers of the data are computed once and stored. The same command again resumes an interrupted run; Ctrl-C
+        the layers of the data are computed once and stored. The same command resumes an interrupted run; Ctrl-C
         keeps the best epoch so far.
         """,
     )

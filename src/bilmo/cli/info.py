@@ -8,7 +8,7 @@ from bilmo.cli.options import Model
 def info(model: Model) -> None:
     """Show a model's layout, layers, sizes, and number of parameters.
 
-    Notes at the end list tensors in the files that were not used and values that were assumed.
+    Notes at the end list unused tensors and assumed values.
     """
     from bilmo.cli.show import tables as show
     from bilmo.formats import open as layouts

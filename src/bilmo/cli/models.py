@@ -4,9 +4,9 @@ from __future__ import annotations
 
 
 def models() -> None:
-    """List the models that are installed with bilmo: name, size, training text, and perplexity on held-out documents.
+    """List the models installed with bilmo: name, size, training text, and perplexity on held-out documents.
 
-    Every command accepts such a name as its MODEL. A file or folder of the same name in the current folder takes
+    Use a name wherever a command takes a MODEL. A file or folder of the same name in the current folder takes
     precedence. The model card, README.md in the model's folder, has the details.
     """
     from bilmo import models as box

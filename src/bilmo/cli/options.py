@@ -95,13 +95,15 @@ Multiply = Annotated[
 WordCache = Annotated[
     Path | None, typer.Option("--cache", help="File of precomputed word vectors, made by `bilmo cache`.")
 ]
-Threads = Annotated[int | None, typer.Option(min=1, help="Number of processor cores to use.", show_default="all")]
+Threads = Annotated[int | None, typer.Option(min=1, help="Number of CPU cores to use.", show_default="all")]
 
 # Training
 
 RunFolder = Annotated[
     Path,
-    typer.Option("-o", "--output", help="Model folder to create. If it holds an interrupted run, resume that run."),
+    typer.Option(
+        "-o", "--output", help="Model folder to create. If it contains an interrupted run, that run is resumed."
+    ),
 ]
 Minutes = Annotated[float | None, typer.Option(help="Maximum training time in minutes.", show_default=RECIPE_DEFAULT)]
 Epochs = Annotated[
@@ -118,7 +120,7 @@ SaveEvery = Annotated[
 Device = Annotated[
     str | None,
     typer.Option(
-        help="`auto` (a CUDA GPU if there is one, else the processor), `cpu`, `cuda`, `cuda:1`, `mps`.",
+        help="`auto` (a CUDA GPU if there is one, otherwise the CPU), `cpu`, `cuda`, `cuda:1`, `mps`.",
         show_default=RECIPE_DEFAULT,
     ),
 ]

@@ -17,7 +17,7 @@ AT_ONCE = 256
 
 Saved = Annotated[Path, typer.Argument(help="A folder made by `bilmo fit`.")]
 MovedModel = Annotated[
-    Path | None, typer.Option("--model", help="Path of the biLM.", show_default="where it was when the task was fitted")
+    Path | None, typer.Option("--model", help="Path of the biLM.", show_default="its path when the task was fitted")
 ]
 
 
@@ -25,7 +25,9 @@ def predict(
     saved: Saved,
     input: Annotated[
         Path,
-        typer.Argument(help="Texts or sentences, one per line, or any form that `bilmo fit` reads; - for input."),
+        typer.Argument(
+            help="Texts or sentences, one per line, or any format that `bilmo fit` reads; - for standard input."
+        ),
     ],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="File to write.", show_default="standard output")
@@ -33,8 +35,8 @@ def predict(
     to: Annotated[
         str,
         typer.Option(
-            help="Form of the output: `table` (with tabs), `csv`, `jsonl`, or for tags `conll`. `auto`: by the name of "
-            "the file, else the default of the task."
+            help="Format of the output: `table` (with tabs), `csv`, `jsonl`, or `conll` for tags. `auto`: from the "
+            "extension of the output file, otherwise the default of the task."
         ),
     ] = "auto",
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Also write probabilities.")] = False,
@@ -43,10 +45,10 @@ def predict(
 ) -> None:
     """Predict with a saved task. Labels in the input are ignored.
 
-    The form of the input is detected from its name and its first lines, and reported. Lines that start with a trained
-    label and a tab are read as `label<TAB>text`. `label text` is recognised only where the training examples had this
-    form. CSV and TSV may have one column of texts, or name their columns in a first row. Raw text for a tagger is
-    split into sentences and tokens, as `--lang` of `bilmo fit` said.
+    The format of the input is detected from its name and its first lines, and reported. Lines that start with a trained
+    label and a tab are read as `label<TAB>text`. `label text` is recognized only if the training examples had this
+    format. CSV and TSV may have a single column of texts, or a first row with column names. Raw text for a tagger is
+    split into sentences and tokens according to `--lang` of `bilmo fit`.
     """
     from bilmo.cli.show import tables as show
     from bilmo.store.atomic import new_file

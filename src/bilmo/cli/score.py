@@ -13,7 +13,7 @@ from bilmo.cli.task_options import Form
 
 def score(
     saved: Saved,
-    test: Annotated[Path, typer.Argument(help="Labelled examples, in any form that `bilmo fit` reads.")],
+    test: Annotated[Path, typer.Argument(help="Labelled examples, in any format that `bilmo fit` reads.")],
     model: MovedModel = None,
     form: Form = "auto",
 ) -> None:

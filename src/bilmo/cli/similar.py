@@ -19,21 +19,21 @@ def similar(
         typer.Option(
             "--in",
             help=f"Text file or folder ({TEXT_FILES}): average each word's vectors over its uses in this text, instead "
-            "of using the model's own word vectors. May be given several times.",
+            "of using the model's own word vectors. Can be repeated.",
         ),
     ] = None,
     number: Annotated[int, typer.Option("-n", "--number", min=1, help="Number of neighbours.")] = 10,
     least: Annotated[int, typer.Option(min=1, help="With --in: ignore words with fewer uses than this.")] = 3,
     words: Annotated[
-        int, typer.Option(min=4, help="Without --in: number of words to compare with, the vocabulary's first ones.")
+        int, typer.Option(min=4, help="Without --in: compare with this many words from the start of the vocabulary.")
     ] = 20_000,
     lang: Lang = "auto",
 ) -> None:
     """Show the words nearest to a word, by cosine.
 
     Without `--in`, a word is represented by its context-free vector (layer 0), which reflects its spelling, and by its
-    softmax row, which reflects the contexts it occurs in. A word outside the model's vocabulary has no softmax row;
-    then only layer 0 is compared. With `--in`, a word is represented by its mean contextual vector in your text.
+    softmax row, which reflects the contexts it occurs in. A word outside the model's vocabulary has no softmax row,
+    so only layer 0 is compared. With `--in`, a word is represented by its mean contextual vector in your text.
     """
     from bilmo.cli.show import tables as show
     from bilmo.embed.load import load
@@ -41,7 +41,7 @@ def similar(
     from bilmo.text.split import choose_split, splitter
 
     if not word.strip():
-        raise TextError("the word is empty; give a word whose neighbours are wanted")
+        raise TextError("the word is empty; give the word whose neighbours you want")
     with show.working("loading the model"):
         elmo = load(model)
     if text:

@@ -25,20 +25,22 @@ if TYPE_CHECKING:
     from bilmo.tasks.core.spec import AnyTask
 
 Train = Annotated[
-    Path, typer.Option(help="Training examples: a file (plain, .gz, .xz, .zst; - for input) or a folder.")
+    Path, typer.Option(help="Training examples: a file (plain, .gz, .xz, .zst; - for standard input) or a folder.")
 ]
 Dev = Annotated[
-    Path | None, typer.Option(help="Examples to evaluate each epoch on.", show_default="a share of --train")
+    Path | None, typer.Option(help="Examples for the evaluation after each epoch.", show_default="a share of --train")
 ]
-Test = Annotated[Path | None, typer.Option(help="Examples to measure the result on.")]
+Test = Annotated[Path | None, typer.Option(help="Examples for the evaluation of the final result.")]
 WordVectors = Annotated[
     str | None,
-    typer.Option(help="Word vectors beside ELMo: a GloVe or word2vec file, or `scratch` to train them with the task."),
+    typer.Option(help="Word vectors in addition to ELMo: a GloVe or word2vec file, or `scratch` to train them."),
 ]
-Form = Annotated[str, typer.Option(help="Form of the data files, where it should not be detected.")]
+Form = Annotated[str, typer.Option(help="Format of the data files; `auto` detects it.")]
 Cache = Annotated[
     Path | None,
-    typer.Option(help="Folder that stores the layers of the data, which are computed once.", show_default="the user's"),
+    typer.Option(
+        help="Folder in which the computed layers of the data are stored.", show_default="the user's cache folder"
+    ),
 ]
 
 
@@ -86,7 +88,7 @@ def with_settings(
                 )
             )
     forms = ", ".join(f"{name} ({what})" for name, what in task.forms.items())
-    function.__doc__ = f"{inspect.cleandoc(text)}\n\nForms of data files: {forms}."
+    function.__doc__ = f"{inspect.cleandoc(text)}\n\nData formats (--form): {forms}."
     function.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
     function.__annotations__ = {parameter.name: parameter.annotation for parameter in own}
     return function

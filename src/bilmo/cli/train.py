@@ -41,34 +41,32 @@ def train(
         str | None,
         _setting(
             "Word encoder: `chars` (character CNN), `table` (one learned vector per word), `chars+table`, "
-            "`vectors:FILE` (given word vectors) or `chars+vectors:FILE`."
+            "`vectors:FILE` (pretrained word vectors) or `chars+vectors:FILE`."
         ),
     ] = None,
     table_width: Annotated[
         int | None, typer.Option(help="Width of the word table.", show_default="the width of one direction")
     ] = None,
     layers: Annotated[int | None, _setting("Number of recurrent layers in each direction.")] = None,
-    cells: Annotated[int | None, _setting("Number of memory cells of an LSTM layer.")] = None,
+    cells: Annotated[int | None, _setting("Number of memory cells in an LSTM layer.")] = None,
     width: Annotated[int | None, _setting("Width of one direction; a token vector is twice as wide.")] = None,
-    min_count: Annotated[int | None, _setting("Words that occur less often are not predicted.")] = None,
+    min_count: Annotated[int | None, _setting("Minimum count of a word; rarer words are not predicted.")] = None,
     vocab_size: Annotated[
         int | None, _setting("Maximum number of words to predict; the most frequent ones are kept.")
     ] = None,
     context: Annotated[
         str | None,
-        _setting("`sentences`: every sentence on its own. `stream`: the text as one endless sequence."),
+        _setting("`sentences`: each sentence separately. `stream`: the text as one endless sequence."),
     ] = None,
     rate: Rate = None,
-    dropout: Annotated[float | None, _setting("Dropout; use more for a small corpus.")] = None,
+    dropout: Annotated[float | None, _setting("Dropout; use a higher value for a small corpus.")] = None,
     device: Device = None,
-    precision: Annotated[
-        str | None, _setting("`float32`, or `bfloat16` on GPUs and processors that support it.")
-    ] = None,
+    precision: Annotated[str | None, _setting("`float32`, or `bfloat16` on GPUs and CPUs that support it.")] = None,
 ) -> None:
     """Train a model on your own text.
 
-    A recipe holds all settings; options replace single ones. The same command resumes an interrupted run, whether it
-    was stopped by Ctrl-C or by a power failure.
+    A recipe contains all settings; each option overrides one of them. The same command resumes a run that was
+    interrupted by Ctrl-C or a power failure.
     """
     from bilmo.cli.show import tables as show
     from bilmo.cli.show import training

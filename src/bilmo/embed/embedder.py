@@ -7,7 +7,6 @@ Knows: Bundle, the network. Blind to: files of vectors, tasks, the command line.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -29,7 +28,6 @@ from bilmo.net.config import Precision
 from bilmo.net.kernels.threads import caller_threads
 from bilmo.net.layers import Layers
 from bilmo.net.mix import How, Mix, Norm
-from bilmo.net.run import run
 from bilmo.net.state import State
 from bilmo.store.bundle import Bundle
 from bilmo.store.model_folder import DType
@@ -50,9 +48,9 @@ STREAM_BATCHES = 4
 class Embedder:
     """A model that embeds.
 
-    Any number of threads may use one Embedder at the same time, also by asyncio's `to_thread`; a forked process may
-    use that of its parent, with one thread for torch. Only with start="carry" does a call change the Embedder: the
-    carried state belongs to one caller at a time.
+    Any number of threads may use one Embedder at the same time, also through asyncio's `to_thread`. A forked process
+    may use the Embedder of its parent, with one thread for torch. A call changes the Embedder only with start="carry":
+    the carried state belongs to one caller at a time.
     """
 
     def __init__(
@@ -68,8 +66,7 @@ class Embedder:
         """`word_vectors`: words whose vectors were computed beforehand, and those vectors."""
         if start not in get_args(Start):
             raise ConfigError(f"start is {start!r}; accepted: {', '.join(get_args(Start))}")
-        if precision not in get_args(Precision):
-            raise ConfigError(f"precision is {precision!r}; accepted: {', '.join(get_args(Precision))}")
+        check_precision(precision)
         if batch_tokens is not None and batch_tokens < 1:
             raise ConfigError(f"batch_tokens is {batch_tokens}; it must be 1 or more")
         bundle = settled(bundle) if start == "settled" else bundle
@@ -83,9 +80,10 @@ class Embedder:
         """Maximum number of tokens in a batch."""
         self._vector_width = bundle.config.vector_width
         self._indexer = bundle.indexer()
-        network = bundle.network()
+        network = bundle.shared_network()
         self._prepared = network.prepared(precision)
-        self._start = bundle.start if start == "settled" and bundle.start is not None else network.zero_state(1)
+        self.start_state = bundle.start if start == "settled" and bundle.start is not None else network.zero_state(1)
+        """What a sentence starts from: the state of one row."""
         self._softmax = bundle.softmax()
         self._carried: State | None = None
         self._words = WordCache(self._prepared.words, self._indexer, bundle.config.width)
@@ -106,7 +104,7 @@ class Embedder:
     def layers(self, sentences: Iterable[Sentence]) -> list[Vectors]:
         """For each sentence (L+1, tokens, 2D): layer 0 is the word alone, the others see its context.
 
-        With start="carry" the call is one batch, and sentence k continues where sentence k of the last call ended.
+        With start="carry", the call is one batch, and sentence k continues where sentence k of the last call ended.
         """
         return self._vectors(listed(sentences), None)
 
@@ -137,8 +135,8 @@ class Embedder:
         a list in the same order.
 
         mix: a mix of `bilmo.Mix` that needs no training; "all" keeps the layers, (L+1, tokens, 2D).
-        pool: "mean" or "max" over the tokens gives one vector per text, zeros if it has no tokens.
-        dtype: "float16" needs half the space and keeps three digits.
+        pool: "mean" or "max" over the tokens gives one vector per text; a text without tokens gets zeros.
+        dtype: "float16" takes half the space and keeps about three digits.
         """
         if isinstance(texts, str):
             return self.embed([texts], mix=mix, pool=pool, dtype=dtype)[0]
@@ -163,9 +161,9 @@ class Embedder:
         pool: Pool = "none",
         dtype: DType = "float32",
     ) -> Iterator[Embedded] | Iterator[Floats]:
-        """As `embed`, text by text, for any number of texts: only a few batches are in memory at a time.
+        """Like `embed`, for any number of texts: only a few batches are in memory at a time.
 
-        With start="carry" each text continues where the one before ended.
+        With start="carry", each text continues where the previous one ended.
         """
         check(pool, dtype)
         if isinstance(texts, str):
@@ -201,11 +199,13 @@ class Embedder:
         check(pool, dtype)
         if mix == "weighted":
             raise ConfigError(
-                "a weighted mix is learned with a task: use module(), or mix='mean', which is where its training starts"
+                "a weighted mix is learned with a task: use module(), or mix='mean', which is an untrained weighted mix"
             )
         if self.start == "carry":
             rows = [[list(chain.from_iterable(row))] for row in rows]
-        vectors = iter(self._vectors(list(chain.from_iterable(rows)), None if mix == "all" else self._mix(mix)))
+        with torch.device("cpu"):
+            made = None if mix == "all" else self._mix(mix)
+        vectors = iter(self._vectors(list(chain.from_iterable(rows)), made))
         return [joined([next(vectors) for _ in row], pool, dtype) for row in rows]
 
     def _vectors(self, sentences: Sequence[Sentence], mix: Mix | None) -> list[Floats]:
@@ -218,7 +218,8 @@ class Embedder:
                 unread = values.new_zeros(layers - len(values), 1, 1).expand(-1, *values.shape[1:])
                 values = torch.cat([values, unread]) if len(unread) else values
                 with torch.inference_mode():
-                    values = mix(Layers(values[:, None], torch.ones(1, values.shape[1], dtype=torch.bool)))[0]
+                    real = torch.ones(1, values.shape[1], dtype=torch.bool, device="cpu")
+                    values = mix(Layers(values[:, None], real))[0]
             at = 0
             for k, length in zip(numbers, lengths, strict=True):
                 inside = values[..., at + 1 : at + length - 1, :].numpy()
@@ -236,7 +237,7 @@ class Embedder:
         self._carried = State.from_named(tensors) if tensors else None
 
     def log_probs(self, sentences: Iterable[Sentence]) -> list[Vectors]:
-        """For each sentence (2, tokens + 1): natural logs of probabilities by the full softmax.
+        """For each sentence (2, tokens + 1): natural logarithms of probabilities, with the full softmax.
 
         Row 0, forward: each word given those before it, then `</S>`. Row 1, backward: `<S>`, then each word, given
         those after it. A network of one direction has only its row.
@@ -244,14 +245,15 @@ class Embedder:
         if self._softmax is None or self.bundle.vocab is None:
             raise NoSoftmax(
                 f"this model ({self.bundle.layout}) has no softmax, so it gives vectors but no probabilities. "
-                "Of the old layouts only a TensorFlow checkpoint has one."
+                "Of the old layouts, only TensorFlow checkpoints have one."
             )
         vocab, width = self.bundle.vocab, self.config.width
         sentences = listed(sentences)
         out: list[Vectors] = [np.empty(0, dtype=np.float32)] * len(sentences)
         with torch.inference_mode():
             for numbers, lengths, values in self._run(sentences, self.config.layers + 1):
-                ids = torch.tensor([id for k in numbers for id in (vocab.begin, *vocab.ids(sentences[k]), vocab.end)])
+                words = [id for k in numbers for id in (vocab.begin, *vocab.ids(sentences[k]), vocab.end)]
+                ids = torch.tensor(words, device="cpu")
                 ends = np.cumsum(lengths)
                 before = torch.from_numpy(np.delete(np.arange(len(ids)), ends - 1))  # all but the last of each sentence
                 scores = []
@@ -285,7 +287,7 @@ class Embedder:
     ) -> ElmoModule:
         """The model as a torch module: token lists in, (B, T, width) and mask out.
 
-        mixes: number of mixes, each with its own weights; more than one give a tuple of tensors.
+        mixes: number of mixes, each with its own weights; more than one gives a tuple of tensors.
         tune: train the network too; otherwise its parameters do not require gradients.
         The other settings are those of `bilmo.Mix`, where `mix` is its `how`.
 
@@ -295,16 +297,14 @@ class Embedder:
             raise ConfigError("a module cannot carry a state; load the model with start='settled' or 'zero'")
         if mixes < 1:
             raise ConfigError(f"mixes is {mixes}; it must be 1 or more")
-        network = copy.deepcopy(self.bundle.network())
+        network = self.bundle.network()
         made = [self._mix(mix, own=own, norm=norm, dropout=dropout, word=word) for _ in range(mixes)]
-        return ElmoModule(network if tune else network.requires_grad_(False), self._indexer, self._start, made)
+        return ElmoModule(network if tune else network.requires_grad_(False), self._indexer, self.start_state, made)
 
     def _mix(
         self, how: How, *, own: bool = False, norm: Norm | None = None, dropout: float = 0.0, word: bool = False
     ) -> Mix:
-        config = self.config
-        size = {"layers": config.layers, "width": config.width, "directions": len(config.directions)}
-        return Mix(**size, how=how, own=own, norm=norm, dropout=dropout, word=word)
+        return Mix.for_network(self.config, how, own=own, norm=norm, dropout=dropout, word=word)
 
     def reset(self) -> None:
         """Drop the carried state: the next call starts from zero."""
@@ -326,17 +326,24 @@ class Embedder:
             groups = by_length([len(s) for s in sentences], self.batch_tokens, rows)
         for numbers in groups:
             keys, places = self._indexer.places([sentences[k] for k in numbers])
-            values = torch.empty(layers, int(places.lengths.sum()), self._vector_width)
-            before = self._start.expand(len(numbers))
+            size = (layers, int(places.lengths.sum()), self._vector_width)
+            values = torch.empty(size, dtype=torch.float32, device="cpu")
+            before = self.start_state.expand(len(numbers))
             if self._carried is not None:
                 before = before.replace_first(self._carried)
             with torch.inference_mode(), caller_threads(1):
                 words = self._words.vectors(keys)
-                _, after = run(self._prepared.stacks, words, places, before, skip=self.config.skip, out=values)
+                after = self._prepared.layers(words, places, before, values)
             if self.start == "carry":  # rows beyond those of this call stay as they were
                 more = self._carried is not None and self._carried.rows > len(numbers)
                 self._carried = self._carried.replace_first(after) if self._carried and more else after
             yield numbers, places.lengths.tolist(), values
+
+
+def check_precision(precision: str) -> None:
+    """Refuse a precision that does not exist."""
+    if precision not in get_args(Precision):
+        raise ConfigError(f"precision is {precision!r}; accepted: {', '.join(get_args(Precision))}")
 
 
 def settled(bundle: Bundle) -> Bundle:
@@ -344,7 +351,7 @@ def settled(bundle: Bundle) -> Bundle:
     if bundle.start is not None:
         return bundle
     with caller_threads(1):
-        return replace(bundle, start=settle(bundle.network(), bundle.indexer().batch([[]])))
+        return replace(bundle, start=settle(bundle.shared_network(), bundle.indexer().batch([[]])))
 
 
 def _with_tokens(

@@ -75,7 +75,7 @@ class Inputs:
                 for path in self._files(argument):
                     if JSON_LINES.search(path.name):
                         raise TextError(
-                            f"{path}: this is a file of JSON lines; name the field to embed with --field NAME"
+                            f"{path}: this file contains JSON lines; name the field to embed with --field NAME"
                         )
                     yield from all_lines([path])
 

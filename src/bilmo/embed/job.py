@@ -51,7 +51,7 @@ class EmbedSettings:
         if self.mix == "all":
             width, layers = config.vector_width, config.layers + 1
         else:
-            mix = Mix(layers=config.layers, width=config.width, directions=len(config.directions), how=self.mix)
+            mix = Mix.for_network(config, self.mix)
             width, layers = mix.output_width, None
         pooled, split_by_bilmo = self.pool != "none", self.split != "spaces"
         return VectorSpec(width=width, layers=layers, pooled=pooled, dtype=self.dtype, split_by_bilmo=split_by_bilmo)
@@ -119,7 +119,7 @@ def _compute(elmo: Embedder, inputs: Inputs, parts: Parts, settings: EmbedSettin
     items = inputs.items()
     skipped = sum(1 for _ in islice(items, parts.sentences))
     if skipped < parts.sentences:
-        raise TextError("the text became shorter while it was read. Wait until it is complete, then start again.")
+        raise TextError("the text became shorter while it was being read. Wait until it is complete, then start again.")
     elmo.carry_on(parts.state())
     most = max(1, min(PART_TOKENS, PART_BYTES // parts.spec.bytes(sentences=1, tokens=1)))
     # No batch crosses the end of a part, so that a part is the same in every run.
@@ -179,8 +179,8 @@ def _check_room(output: Path, needed: int, size: int) -> None:
     free = shutil.disk_usage(output.parent).free
     if needed > free:
         raise OutputError(
-            f"{output}: the file will have about {readable(size)}, and the same again is needed to join its parts, "
-            f"but only {readable(free)} are free. Write to another disk, or write less: --dtype float16 halves the "
+            f"{output}: the file will take about {readable(size)}, and the same again is needed to join its parts, "
+            f"but only {readable(free)} is free. Write to another disk, or write less: --dtype float16 halves the "
             "size, --mix mean writes one layer instead of all, --pool mean one vector per text."
         )
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import get_args
 
 from bilmo.embed import word_cache_file
-from bilmo.embed.embedder import Embedder, Start
+from bilmo.embed.embedder import Embedder, Start, check_precision
 from bilmo.embed.word_cache_file import WordVectors
-from bilmo.errors import ConfigError, WeightsError
+from bilmo.errors import WeightsError
 from bilmo.formats import bilmtf_word_cache
 from bilmo.formats import open as layouts
 from bilmo.formats.hdf5 import is_hdf5
@@ -29,23 +28,23 @@ def load(
     precision: Precision = "float32",
     cache: str | PathLike[str] | None = None,
 ) -> Embedder:
-    """Load a model: one that comes with bilmo, by its name, or a folder or file of any supported layout, by its path.
+    """Load a model: an included model by its name, or a folder or file of any supported layout by its path.
 
-    start: what every sentence starts from. "settled" is one stored state, so a sentence always has the same vectors;
-        "zero" is a state of zeros; "carry" continues where the call before ended, row by row, as the old systems do.
-    split: how raw text becomes tokens: "spaces" (it is already split), "en", "west", "zh", or "auto", which detects it.
+    start: the state from which every sentence starts. "settled" is one stored state, so a sentence always gets the same
+        vectors; "zero" is a state of zeros; "carry" continues where the previous call ended, row by row, as the old
+        systems do.
+    split: how raw text becomes tokens: "spaces" (already tokenized), "en", "west", "zh", or "auto", which detects it.
     batch_tokens: maximum number of tokens computed at once; a larger batch needs more memory and changes no vector.
-    precision: "int8" multiplies in eight bits, which makes large models faster; its vectors are close to those of
-        "float32", not equal.
+    precision: "int8" computes matrix products with 8-bit integers, which makes large models faster; its vectors are
+        close to those of "float32", but not equal.
     cache: vectors of the words of a vocabulary, computed beforehand by `bilmo cache` or by an old system (HDF5 with
-        the dataset `embedding`, and vocab.txt beside it); the model's word encoder computes all other words.
+        the dataset `embedding`, and vocab.txt next to it); the model's word encoder computes all other words.
 
     A process that embeds for a long time needs up to 700 MB less with ONEDNN_PRIMITIVE_CACHE_CAPACITY=32 and
     LRU_CACHE_CAPACITY=32 in its environment. Set them before the first call; the command line does so itself.
     """
     bundle = layouts.read(Path(path))
-    if precision not in get_args(Precision):
-        raise ConfigError(f"precision is {precision!r}; accepted: {', '.join(get_args(Precision))}")
+    check_precision(precision)
     words = None if cache is None else _word_vectors(Path(cache), bundle, precision)
     return Embedder(
         bundle, start=start, split=split, batch_tokens=batch_tokens, precision=precision, word_vectors=words
@@ -55,7 +54,7 @@ def load(
 def _word_vectors(path: Path, bundle: Bundle, precision: Precision) -> WordVectors:
     """Word vectors that were computed beforehand, by bilmo or by an old system."""
     if not path.is_file():
-        raise WeightsError(f"{path}: this file of word vectors does not exist. `bilmo cache` makes one.")
+        raise WeightsError(f"{path}: there is no such file of word vectors. `bilmo cache` creates one.")
     if is_hdf5(path):
         return bilmtf_word_cache.read(path, bundle.config.width)
     return word_cache_file.read(path, bundle, precision)

@@ -16,6 +16,7 @@ from bilmo.ids.batch import Indexer, Sentence, listed
 from bilmo.net.bilm import BiLM
 from bilmo.net.layers import PackedLayers
 from bilmo.net.mix import Mix
+from bilmo.net.start import StartState
 from bilmo.net.state import State
 
 
@@ -33,19 +34,16 @@ class ElmoModule(nn.Module):
         self.mixes = nn.ModuleList(mixes)
         self.output_width = mixes[0].output_width
         self._indexer = indexer
-        self._start = {name: name.replace(".", "_") for name in start.named()}
-        for name, value in start.named().items():  # not saved: it belongs to the model, as the indexer does
-            self.register_buffer(f"start_{self._start[name]}", value.clone(), persistent=False)
+        self.start = StartState(start)  # not saved: it belongs to the model, as the indexer does
 
     def forward(self, sentences: Iterable[Sentence]) -> tuple[Tensor | tuple[Tensor, ...], Tensor]:
         """Vectors and mask; with several mixes, a tuple of vectors and the mask."""
         sentences = listed(sentences)
         if not sentences:
             raise TextError("a batch without sentences has no vectors; pass at least one list of words")
-        start = State.from_named({name: self.get_buffer(f"start_{key}") for name, key in self._start.items()})
         trained = any(parameter.requires_grad for parameter in self.network.parameters())
         with torch.set_grad_enabled(trained and torch.is_grad_enabled()):
-            packed: PackedLayers = self.network(self._indexer.batch(sentences), start.expand(len(sentences)))[0]
+            packed: PackedLayers = self.network(self._indexer.batch(sentences), self.start(len(sentences)))[0]
             layers = packed.padded()
         inside = layers.inside()
         mixed = []

@@ -39,7 +39,7 @@ class WordCache:
 
     def __init__(self, encoder: Callable[[Words], Tensor], indexer: Indexer, width: int) -> None:
         self._encoder, self._indexer, self._width = encoder, indexer, width
-        self._table = torch.empty(0, width)
+        self._table = _empty(0, width)
         self._rows: dict[Key, int] = {}
         self._preloaded = 0
         self._bytes = 0
@@ -60,9 +60,9 @@ class WordCache:
         with _lock:
             rows = [self._rows.get(key, -1) for key in keys]
             if -1 not in rows:
-                return self._table[torch.tensor(rows)]
+                return self._table[torch.tensor(rows, device="cpu")]
             found = [place for place, row in enumerate(rows) if row >= 0]
-            vectors = torch.empty(len(keys), self._width)
+            vectors = _empty(len(keys), self._width)
             vectors[found] = self._table[[rows[place] for place in found]]
         missing = [place for place, row in enumerate(rows) if row < 0]
         new = [keys[place] for place in missing]
@@ -73,7 +73,7 @@ class WordCache:
 
     def _encode(self, keys: list[Key]) -> Tensor:
         """(U, D) of distinct words by the encoder, in groups of similar length that stay small when padded."""
-        vectors = torch.empty(len(keys), self._width)
+        vectors = _empty(len(keys), self._width)
 
         def encode(part: list[int]) -> None:
             group: list[int] = []
@@ -99,8 +99,13 @@ class WordCache:
         first = len(self._rows)
         beyond = first + len(new) - len(self._table)
         if beyond > 0:
-            more = torch.empty(max(beyond, len(self._table) // 2), self._width)
+            more = _empty(max(beyond, len(self._table) // 2), self._width)
             self._table = torch.cat([self._table, more])
         self._table[first : first + len(new)] = vectors[new]
         self._rows |= {keys[n]: first + k for k, n in enumerate(new)}
         self._bytes += size
+
+
+def _empty(rows: int, width: int) -> Tensor:
+    """A table on the CPU in float32, whatever torch's defaults are."""
+    return torch.empty(rows, width, dtype=torch.float32, device="cpu")

@@ -39,16 +39,16 @@ def unpacked(path: Path) -> Iterator[Path]:
 def _check(path: Path, archive: zipfile.ZipFile, folder: Path) -> None:
     members = archive.infolist()
     if len(members) > MOST_FILES:
-        raise UnsafeFile(f"{path}: holds {len(members):,} files; no model has more than {MOST_FILES:,}")
+        raise UnsafeFile(f"{path}: contains {len(members):,} files; no model has more than {MOST_FILES:,}")
     for member in members:
         inside = PurePosixPath(member.filename.replace("\\", "/"))
         if inside.is_absolute() or ".." in inside.parts or ":" in member.filename.split("/")[0]:
             raise UnsafeFile(f"{path}: {member.filename!r} would be unpacked outside its folder")
         if stat.S_ISLNK(member.external_attr >> 16):
-            raise UnsafeFile(f"{path}: {member.filename!r} is a link; a model holds files only")
+            raise UnsafeFile(f"{path}: {member.filename!r} is a link; a model may contain only files")
     total, free = check_size(path, archive), shutil.disk_usage(folder).free
     if total > free:
-        raise UnsafeFile(f"{path}: unpacks to {total:,} bytes, and {folder.parent} has {free:,} free")
+        raise UnsafeFile(f"{path}: unpacks to {total:,} bytes, but {folder.parent} has only {free:,} free")
 
 
 def check_size(path: Path, archive: zipfile.ZipFile) -> int:

@@ -80,7 +80,7 @@ def _weights_files(
         main = [file for file in main if file.path == chosen]
     if len(main) > 1:
         names = ", ".join(file.path.name for file in main)
-        raise NotAModel(f"{folder}: {names} each hold the weights of a model. Give the path of one of them.")
+        raise NotAModel(f"{folder}: {names} each contain the weights of a model. Give the path of one of them.")
     if not main and damaged:
         raise damaged[0]
     if not main:
@@ -101,7 +101,7 @@ def _options_file(folder: Path, weights: str) -> Path:
         found = sorted(matching, key=lambda file: len(prefixes[file]))[-1:] or found
     if len(found) != 1:
         what = "no options.json" if not found else f"several options files ({', '.join(f.name for f in found)})"
-        raise NotAModel(f"{folder}: {what} beside {weights}. Put the model's own options.json beside it.")
+        raise NotAModel(f"{folder}: {what} next to {weights}. Put the model's own options.json next to it.")
     return found[0]
 
 
@@ -119,7 +119,7 @@ class JoinedSource:
             for name in file.shapes:
                 if name in self._where:
                     raise WeightsError(
-                        f"{file.path} and {self._where[name].path} both hold `{name}`. Keep one of them in the folder."
+                        f"{file.path} and {self._where[name].path} both contain `{name}`. Remove one of them."
                     )
                 self._where[name] = file
 
@@ -238,12 +238,12 @@ def _check_it_fits(bundle: Bundle) -> None:
         "its words have no maximum length": words.chars is not None and words.chars.max_characters is None,
         "it joins characters and a word table": words.chars is not None and table is not None,
         "its highway layers follow the projection": words.highways > 0,
-        "it uses given word vectors": table is not None and table.given,
+        "it uses pretrained word vectors": table is not None and table.given,
         "it changes words to lower case": table is not None and table.lower,
         "its word table is projected": table is not None and words.chars is None and words.project,
     }
     wrong = [reason for reason, holds in reasons.items() if holds]
     if wrong:
         raise CannotConvert(
-            f"options.json and HDF5 weights cannot hold this model: {'; '.join(wrong)}. Keep bilmo's own folder."
+            f"options.json and HDF5 weights cannot hold this model: {'; '.join(wrong)}. Use bilmo's own folder."
         )

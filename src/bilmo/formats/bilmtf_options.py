@@ -95,10 +95,10 @@ def _directions(options: Options, shapes: Mapping[str, Shape], where: Path, note
         name for number, name in enumerate(BOTH) if any(tensor.startswith(f"RNN_{number}/") for tensor in shapes)
     )
     if not found:
-        raise WeightsError(f"{where.parent}: no recurrent weights (RNN_0/..., RNN_1/...) beside {where.name}")
+        raise WeightsError(f"{where.parent}: no recurrent weights (RNN_0/..., RNN_1/...) next to {where.name}")
     if found != BOTH:
         if options.bidirectional:
-            raise WeightsError(f"{where}: says bidirectional, but has weights for the {found[0]} direction only")
+            raise WeightsError(f"{where}: says bidirectional, but there are weights for the {found[0]} direction only")
         notes.append(f"one direction only: {found[0]}")
     return found
 
@@ -119,7 +119,7 @@ def _words(options: Options, shapes: Mapping[str, Shape], where: Path, notes: li
     rows = shapes.get("embedding")
     if rows is None:
         raise WeightsError(
-            f"{where}: has no char_cnn, so words need a table, but no HDF5 file beside it has the dataset `embedding`"
+            f"{where}: has no char_cnn, so words need a table, but no HDF5 file next to it has the dataset `embedding`"
         )
     if cnn:
         notes.append("the character weights are missing; words come from the table of cached vectors instead")

@@ -31,7 +31,7 @@ def read(path: Path, width: int) -> tuple[list[str], NDArray[np.float32]]:
         values = finite_float32(file.read("embedding"), f"{path}: embedding")
     beside = vocab_file(path.parent)
     if beside is None:
-        raise VocabError(f"{path.parent}: no vocab.txt beside {path.name}, so the words of its vectors are unknown")
+        raise VocabError(f"{path.parent}: no vocab.txt next to {path.name}, so the words of its vectors are unknown")
     words = read_vocab(beside).words
     same_length(beside, len(words), len(values))
     return list(words), values

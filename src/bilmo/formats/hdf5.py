@@ -72,7 +72,7 @@ class WeightsFile:
             full = f"{prefix}{name}"
             self._objects += 1  # counted for the whole file: groups that contain each other would never end
             if depth > DEEPEST or self._objects > MOST_OBJECTS:
-                raise UnsafeFile(f"{self.path}: {full}: has more groups than any model")
+                raise UnsafeFile(f"{self.path}: {full} has more groups than any model")
             link = group.get(name, getlink=True)
             if not isinstance(link, h5py.HardLink):
                 raise UnsafeFile(
@@ -94,7 +94,9 @@ class WeightsFile:
         with _naming(self.path):
             dataset = self._file[name]
             if dataset.dtype.kind != "f":
-                raise WeightsError(f"{self.path}: {name} holds {dataset.dtype}; weights are floating-point numbers")
+                raise WeightsError(
+                    f"{self.path}: {name} contains {dataset.dtype}; weights must be floating-point numbers"
+                )
             stored, size = dataset.id.get_storage_size(), dataset.size * dataset.dtype.itemsize
             held = self.path.stat().st_size
             chunk = int(np.prod(dataset.chunks, dtype=np.float64)) * dataset.dtype.itemsize if dataset.chunks else 0
@@ -102,7 +104,7 @@ class WeightsFile:
             if self._taken > SLACK + RATIO * held:
                 raise UnsafeFile(f"{self.path}: {name} claims {max(size, chunk):,} bytes in a file of {held:,}")
             if not dataset.chunks and stored != size:
-                raise DamagedFile(f"{self.path}: {name} should hold {size:,} bytes and holds {stored:,}")
+                raise DamagedFile(f"{self.path}: {name} should have {size:,} bytes, but has {stored:,}")
             return np.asarray(dataset[()])
 
 

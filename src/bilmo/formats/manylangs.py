@@ -130,7 +130,9 @@ class Pickles:
                     "bilmo loads tensors only and never runs code from a pickle."
                 ) from None
             if not isinstance(found, dict) or not all(_plain(*pair) for pair in found.items()):
-                raise DamagedFile(f"{folder / name}: holds a {type(found).__name__}, not a dictionary of plain tensors")
+                raise DamagedFile(
+                    f"{folder / name}: contains a {type(found).__name__}, not a dictionary of plain tensors"
+                )
             for tensor, value in found.items():
                 claimed, held = value.numel() * value.element_size(), value.untyped_storage().nbytes()
                 if claimed > held:

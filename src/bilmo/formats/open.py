@@ -95,7 +95,7 @@ def _read_folder(folder: Path) -> Bundle:
         if layout.fits(folder):
             return layout.read(folder)
     held = ", ".join(sorted(entry.name for entry in folder.iterdir())[:12]) or "nothing"
-    raise NotAModel(f"{folder}: is not a model; it holds {held}. Accepted: a folder with {_accepted()}.")
+    raise NotAModel(f"{folder}: is not a model; it contains {held}. Accepted: a folder with {_accepted()}.")
 
 
 def _accepted() -> str:
@@ -107,7 +107,7 @@ def write(bundle: Bundle, target: Path, to: Target, dtype: DType = "float32") ->
     if to == "allennlp":
         if dtype != "float32":
             raise CannotConvert(
-                f"{target}: {dtype} works only with bilmo's own folder; options.json and HDF5 hold float32"
+                f"{target}: {dtype} works only with bilmo's own folder; options.json and HDF5 weights are float32"
             )
         return bilmtf.write(bundle, target)
     own.write(bundle, target, dtype)

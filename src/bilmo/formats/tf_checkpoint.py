@@ -105,7 +105,7 @@ class Checkpoint:
     def _bytes(self, name: str, entry: _Entry) -> np.ndarray:
         path = self.prefix.with_name(f"{self.prefix.name}.data-{entry.shard:05d}-of-{self._shards:05d}")
         if not path.is_file():
-            raise DamagedFile(f"{path}: the file is missing; it holds the values of {name!r}. {CURE}")
+            raise DamagedFile(f"{path}: the file is missing; it contains the values of {name!r}. {CURE}")
         with path.open("rb") as file:
             length = file.seek(0, os.SEEK_END)
             if entry.offset + entry.size > length:
@@ -252,8 +252,8 @@ def _table(path: Path) -> Iterator[tuple[bytes, bytes]]:
     """Keys and values of an index file, with rising keys; blocks must not overlap, so reading always ends."""
     if not path.is_file():
         raise NotAModel(
-            f"{path}: there is no such file. A TensorFlow checkpoint is a file .index beside files "
-            ".data-00000-of-00001; give their common name without these endings. "
+            f"{path}: there is no such file. A TensorFlow checkpoint consists of a file .index and files such "
+            "as .data-00000-of-00001; give their common name without these endings. "
             "Single-file checkpoints (before TensorFlow 1.0) must be saved again with TensorFlow."
         )
     if path.stat().st_size > MAX_INDEX:

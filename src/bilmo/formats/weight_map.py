@@ -187,7 +187,7 @@ class CanonicalSource:
             raise WeightsError(
                 f"{where}: the character table char_embed has {rows} rows; accepted: {BYTES} (256 bytes and five "
                 f"marks) and {BYTES + 1} (with a padding row first). A table of other characters would need a list "
-                "of its characters, which this layout does not hold."
+                "of its characters, which this layout does not contain."
             )
         self.padded = rows != BYTES
         """The character table starts with a row for padding; ours, as in most files, starts with byte 0."""
@@ -207,7 +207,7 @@ class CanonicalSource:
 def finite_float32(values: Array, where: str) -> Array:
     """Values as float32; anything but finite numbers is refused."""
     if not np.issubdtype(values.dtype, np.floating):
-        raise WeightsError(f"{where} holds {values.dtype}; weights are floating-point numbers")
+        raise WeightsError(f"{where} contains {values.dtype}; weights must be floating-point numbers")
     with np.errstate(over="ignore"):  # values too large for float32 become infinite and are refused below
         values = values.astype(np.float32, copy=False)
     if not np.isfinite(values).all():

@@ -24,7 +24,7 @@ MOST, DEEPEST = 10**8, 100
 
 @dataclass(frozen=True, kw_only=True)
 class CharsConfig:
-    """Character CNN: one vector per character, filters of several widths, max over places, highways."""
+    """Character CNN: one vector per character, filters of several widths, max over positions, highways."""
 
     __pydantic_config__ = STRICT
 
@@ -45,11 +45,11 @@ class CharsConfig:
     )
     """(characters seen at once, number of filters) for each convolution."""
     activation: Literal["relu", "tanh"] = "relu"
-    """Applied after the max over places."""
+    """Applied after the max over positions."""
     highways: int = 2
-    """Highway layers over the joined filters."""
+    """Highway layers over the concatenated filters."""
     max_characters: int | None = 50
-    """Length to which a word is cut, its begin and end marks included; None does not cut."""
+    """Maximum length of a word, its begin and end marks included; longer words are cut. None for no maximum."""
 
     def __post_init__(self) -> None:
         _within(1, MOST, rows=self.rows, width=self.width)
@@ -60,8 +60,8 @@ class CharsConfig:
             _within(1, MOST, filter_width=characters, filter_number=number)
         if self.max_characters is not None and self.max_characters < max(3, self.widest_filter):
             raise ConfigError(
-                f"max_characters is {self.max_characters}; it must hold two marks and a character, "
-                f"and the widest filter ({self.widest_filter})"
+                f"max_characters is {self.max_characters}; it must be at least 3 (two marks and a character) "
+                f"and at least the width of the widest filter ({self.widest_filter})"
             )
         if self.kind == "bytes" and self.rows != 261:
             raise ConfigError(f"a table of bytes has 261 rows (256 bytes and five marks), not {self.rows}")
@@ -73,13 +73,13 @@ class CharsConfig:
 
     @property
     def outputs(self) -> int:
-        """Width of the joined filters."""
+        """Width of the concatenated filters."""
         return sum(number for _, number in self.filters)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableConfig:
-    """One vector for each word of a vocabulary, trained or given."""
+    """One vector for each word of a vocabulary, trained or pretrained."""
 
     __pydantic_config__ = STRICT
 
@@ -88,21 +88,21 @@ class TableConfig:
     width: int
     """Width of a word's vector."""
     given: bool = False
-    """The vectors come from a file; rows 0 to 2, the marks `<S>`, `</S>` and `<UNK>`, are learned nevertheless."""
+    """The vectors come from a file; rows 0 to 2, the marks `<S>`, `</S>` and `<UNK>`, are still learned."""
     tuned: bool = True
-    """Given vectors are trained further; False leaves them unchanged."""
+    """Pretrained vectors are trained further; False leaves them unchanged."""
     lower: bool = False
-    """Words are looked up in lower case, because the given vectors have no other."""
+    """Words are looked up in lower case, because the pretrained vectors have only lower-case words."""
 
     def __post_init__(self) -> None:
         _within(1, MOST, rows=self.rows, width=self.width)
         if self.given and self.rows < 3:
-            raise ConfigError(f"given vectors need rows for the three marks; the table has {self.rows}")
+            raise ConfigError(f"pretrained vectors need rows for the three marks; the table has {self.rows} rows")
 
 
 @dataclass(frozen=True, kw_only=True)
 class WordsConfig:
-    """How a word becomes a vector before any context: by its characters, by a table, or by both joined."""
+    """How a word becomes a vector before any context: by its characters, by a table, or by both."""
 
     __pydantic_config__ = STRICT
 
@@ -145,13 +145,13 @@ class CellConfig:
     def __post_init__(self) -> None:
         _within(1, MOST, cells=self.cells)
         if self.kind != "lstm" and (self.project or self.cell_clip is not None):
-            raise ConfigError(f"projection and cell clip belong to an LSTM, not to a cell of kind {self.kind!r}")
+            raise ConfigError(f"only an LSTM has a projection and a cell clip; the cell is {self.kind!r}")
         if not self.project and self.projection_clip is not None:
-            raise ConfigError("a projection clip without a projection has nothing to bound; leave it out")
+            raise ConfigError("projection_clip needs a projection; leave it out")
         for name in ("cell_clip", "projection_clip"):
             clip = getattr(self, name)
             if clip is not None and not clip > 0:
-                raise ConfigError(f"{name} is {clip}; it must be above 0; inf means no bound")
+                raise ConfigError(f"{name} is {clip}; it must be above 0 (inf for no bound)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,15 +174,15 @@ class BiLMConfig:
         _within(1, MOST, width=self.width)
         _within(1, DEEPEST, layers=self.layers)
         if not self.directions or tuple(d for d in BOTH if d in self.directions) != self.directions:
-            raise ConfigError(f"directions are forward, backward, or both in this order; found {self.directions}")
+            raise ConfigError(f"directions must be forward, backward, or both in this order; found {self.directions}")
         if not self.words.project and self.words.outputs != self.width:
             raise ConfigError(
-                f"the word encoder gives {self.words.outputs} numbers and the network takes {self.width}: "
+                f"the word encoder has {self.words.outputs} outputs, but the width of the network is {self.width}: "
                 "use a projection, or make them equal"
             )
         if not self.cell.project and self.cell.cells != self.width:
             raise ConfigError(
-                f"{self.cell.cells} cells without a projection give {self.cell.cells} numbers, "
+                f"there are {self.cell.cells} cells without a projection, "
                 f"but the width is {self.width}: make them equal"
             )
 

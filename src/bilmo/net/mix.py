@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from bilmo.errors import ConfigError
+from bilmo.net.config import BiLMConfig
 from bilmo.net.layers import Layers
 
 How = Literal["weighted", "top", "mean", "concat"] | int | Sequence[int]
@@ -27,7 +28,7 @@ class Mix(nn.Module):
     """One vector per token.
 
     `how` is "weighted" (trained weights, softmax over layers, times a trained scale), "top" (the last layer,
-    times a trained scale), "mean" (of all layers), "concat" (layers 1 to L side by side), the number of one
+    times a trained scale), "mean" (of all layers), "concat" (layers 1 to L, concatenated), the number of one
     layer, or several numbers for their mean.
 
     >>> mix = Mix(layers=2, width=512)              # as in the paper; a new one is the plain mean
@@ -52,9 +53,9 @@ class Mix(nn.Module):
         """Make a mix for a network of `layers` layers, each `width` wide in each of its `directions`.
 
         own: separate weights for each direction ("weighted" only).
-        norm: every layer is first normalised to mean 0 and variance 1 over all tokens of the batch ("weighted" only).
-            A vector then depends on the other sentences of its batch. The old systems differ in whether boundaries
-            count among the tokens: not in "bilm-tf", but in "allennlp".
+        norm: every layer is first normalized to mean 0 and variance 1 over all tokens of the batch ("weighted" only).
+            A vector then depends on the other sentences of its batch. In "allennlp", boundaries
+            count as tokens; in "bilm-tf", they do not.
         dropout: on the result, while training.
         word: put the vector of the word without context in front.
         """
@@ -62,7 +63,7 @@ class Mix(nn.Module):
         if how == "weighted":
             self.weights = nn.Parameter(torch.zeros(directions if own else 1, layers + 1))
         elif own or norm:
-            raise ConfigError(f"own weights and norm belong to the weighted mix, not to {how!r}")
+            raise ConfigError(f"own and norm work only with the weighted mix, not with {how!r}")
         if how in ("weighted", "top"):
             self.scale = nn.Parameter(torch.ones(()))
         if norm is not None and norm not in EPSILON:
@@ -72,12 +73,35 @@ class Mix(nn.Module):
         self.chosen = self._numbers(how)
         self.dropout = nn.Dropout(dropout)
 
+    @classmethod
+    def for_network(
+        cls,
+        config: BiLMConfig,
+        how: How,
+        *,
+        own: bool = False,
+        norm: Norm | None = None,
+        dropout: float = 0.0,
+        word: bool = False,
+    ) -> Mix:
+        """A mix for the layers of a network."""
+        return cls(
+            layers=config.layers,
+            width=config.width,
+            directions=len(config.directions),
+            how=how,
+            own=own,
+            norm=norm,
+            dropout=dropout,
+            word=word,
+        )
+
     def _numbers(self, how: How) -> list[int]:
         """The layers that a mix reads."""
         if isinstance(how, str):
             first = {"weighted": 0, "mean": 0, "concat": 1, "top": self.layers}
             if how not in first:
-                raise ConfigError(f"mix is {how!r}; accepted: {', '.join(first)}, or numbers of layers")
+                raise ConfigError(f"mix is {how!r}; accepted: {', '.join(first)}, or layer numbers")
             return list(range(first[how], self.layers + 1))
         numbers = list(how) if isinstance(how, Iterable) else [how]
         if not numbers or not all(isinstance(n, Integral) and 0 <= int(n) <= self.layers for n in numbers):
@@ -94,12 +118,10 @@ class Mix(nn.Module):
     def forward(self, layers: Layers) -> Tensor:
         """(L+1, B, T, 2D) to (B, T, output_width), zero where there is no token."""
         if len(layers.values) != self.layers + 1:
-            raise ConfigError(
-                f"this mix is for {self.layers} layers above the word; it was given {len(layers.values) - 1}"
-            )
+            raise ConfigError(f"this mix needs {self.layers} layers above the word; it got {len(layers.values) - 1}")
         if layers.values.shape[-1] != self.width * self.directions:
             raise ConfigError(
-                f"this mix is for vectors of {self.directions} x {self.width}; it was given {layers.values.shape[-1]}"
+                f"this mix needs vectors of width {self.directions} x {self.width}; it got {layers.values.shape[-1]}"
             )
         values = layers.values[self.chosen[0] :] if self.how == "weighted" else layers.values[self.chosen]
         if self.how == "weighted":
@@ -112,7 +134,8 @@ class Mix(nn.Module):
                 mixed = self.scale * mixed
         if self.word:
             mixed = torch.cat([layers.values[0, ..., : self.width], mixed], dim=-1)
-        return torch.as_tensor(self.dropout(mixed * layers.mask.unsqueeze(-1)))
+        out: Tensor = self.dropout(mixed * layers.mask.unsqueeze(-1))
+        return out
 
     def _weighted(self, values: Tensor) -> Tensor:
         shares = self.shares.t()  # (L+1, 1 or 2)

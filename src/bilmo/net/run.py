@@ -1,4 +1,4 @@
-"""The driver: word vectors go through the recurrent stacks of both directions. Everything that computes layers runs it.
+"""Runs word vectors through the stacks of both directions. All code that computes layers uses it.
 
 Rows are packed without padding, and each direction has a thread. Without gradients a long sentence goes through in
 chunks, the forward stack left to right, the backward stack right to left, each chunk from the state after the last
@@ -56,6 +56,8 @@ def run(
     out: (K, N, 2D) to write layers 0 to K - 1 into, row after row, without padding; layers above are not computed, and
         the returned layers are empty. Needs gradients to be off.
     """
+    if out is not None and torch.is_grad_enabled():
+        raise ValueError("layers are written to `out` only without gradients: call run within torch.no_grad()")
     packing = Packing(places.lengths)
     order = torch.from_numpy(packing.order).to(words.device)
     before = state.select(order)
@@ -72,12 +74,13 @@ def run(
             target = out[:, :, half * width : (half + 1) * width]
             writes = packing.places(np.cumsum(places.lengths) - places.lengths, direction)
         for part, steps in packing.chunks(chunk):
-            # F.embedding, because the backward of plain indexing adds up in no fixed order.
+            # F.embedding, because the backward of plain indexing accumulates in arbitrary order, so it is not
+            # deterministic.
             outputs = [F.embedding(reads[part], words)]  # (n, I)
             for number, cell in enumerate(cells):
                 x = _dropped(outputs[-1], dropout, random) if dropout else outputs[-1]
                 value, last = cell(x, steps, tuple(s[: steps.rows[0]] for s in memory[number]))
-                # The next layer and the reader see the sum; the recurrence itself does not. The word is never added.
+                # The next layer and the reader see the sum; the recurrence itself does not. Layer 0 is never added.
                 outputs.append(value + x if skip and number else value)
                 if steps.rows[0] < len(order):  # the other rows ended in an earlier chunk
                     pairs = zip(last, memory[number], strict=True)

@@ -26,7 +26,7 @@ LONG = 1 << 14
 """Characters of a word that are convolved at a time."""
 
 Map = Callable[[Tensor], Tensor]
-"""A module, or a prepared one."""
+"""A module or its prepared counterpart."""
 
 
 class Highway(nn.Module):
@@ -37,10 +37,21 @@ class Highway(nn.Module):
         self.transform = nn.Linear(width, width)
         self.carry = nn.Linear(width, width)
 
+    def reset_parameters(self) -> None:
+        """Random weights; biases 0, but start with open carry gates, so that highways pass their input through."""
+        _reset_linear(self.transform)
+        _reset_linear(self.carry)
+        nn.init.constant_(self.carry.bias, 2.0)
+
     def forward(self, x: Tensor) -> Tensor:
         """(U, F) to (U, F); the non-linearity is relu whatever the convolution's activation is."""
         g = torch.sigmoid(self.carry(x))
         return g * x + (1 - g) * F.relu(self.transform(x))
+
+
+def _reset_linear(linear: nn.Linear) -> None:
+    nn.init.normal_(linear.weight, std=linear.in_features**-0.5)
+    nn.init.zeros_(linear.bias)
 
 
 def _prepared_highways(highways: nn.ModuleList, precision: Precision) -> list[Map]:
@@ -58,6 +69,18 @@ class CharCNN(nn.Module):
         self.filters = nn.ModuleList(nn.Conv1d(config.width, n, w) for w, n in config.filters)
         self.highways = nn.ModuleList(Highway(config.outputs) for _ in range(config.highways))
 
+    def reset_parameters(self) -> None:
+        """The random values of bilm-tf."""
+        nn.init.uniform_(self.table, -1.0, 1.0)
+        for conv in self.convolutions():
+            if self.config.activation == "relu":
+                nn.init.uniform_(conv.weight, -0.05, 0.05)
+            else:
+                nn.init.normal_(conv.weight, std=(conv.weight[0].numel()) ** -0.5)
+            nn.init.zeros_(cast("Tensor", conv.bias))
+        for highway in cast("Iterable[Highway]", self.highways):
+            highway.reset_parameters()
+
     def convolutions(self) -> list[nn.Conv1d]:
         """One for each width, in the order of the config."""
         return list(cast("Iterable[nn.Conv1d]", self.filters))
@@ -74,7 +97,7 @@ class CharCNN(nn.Module):
         return cast("Tensor", LargestAnswers.apply(chars, self.table, *filters))  # type: ignore[no-untyped-call]
 
     def _largest(self, chars: Tensor) -> Tensor:
-        """(U, C) ids to (U, F): the largest answer of each filter over all places, in pieces of bounded size."""
+        """(U, C) ids to (U, F): the maximum of each filter over all positions, in chunks of bounded size."""
         embedded = F.embedding(chars, self.table).transpose(1, 2)  # (U, E, C)
         best = []
         for conv in self.convolutions():
@@ -121,6 +144,12 @@ class WordTable(nn.Module):
             self.marks = nn.Parameter(torch.empty(3, config.width))
             self.weight.requires_grad_(config.tuned)
 
+    def reset_parameters(self) -> None:
+        """Random values for every row."""
+        nn.init.normal_(self.weight, std=self.config.width**-0.5)
+        if self.config.given:
+            nn.init.normal_(self.marks, std=self.config.width**-0.5)
+
     def forward(self, ids: Tensor) -> Tensor:
         """(U,) ids to (U, M)."""
         x = F.embedding(ids, self.weight)
@@ -131,7 +160,7 @@ class WordTable(nn.Module):
 
 
 class WordEncoder(nn.Module):
-    """[table ; characters], then the projection to the network's width, then highways where they come last."""
+    """[table ; characters], the projection, then highway layers, if the config places them after the projection."""
 
     def __init__(self, config: BiLMConfig) -> None:
         super().__init__()
@@ -140,6 +169,17 @@ class WordEncoder(nn.Module):
         self.chars = CharCNN(parts.chars) if parts.chars else None
         self.project = nn.Linear(parts.outputs, config.width) if parts.project else None
         self.highways = nn.ModuleList(Highway(config.width) for _ in range(parts.highways))
+
+    def reset_parameters(self) -> None:
+        """Random values for every part."""
+        if self.table is not None:
+            self.table.reset_parameters()
+        if self.chars is not None:
+            self.chars.reset_parameters()
+        if self.project is not None:
+            _reset_linear(self.project)
+        for highway in cast("Iterable[Highway]", self.highways):
+            highway.reset_parameters()
 
     def forward(self, words: Words) -> Tensor:
         """The distinct words of a batch to (U, D)."""
@@ -150,7 +190,7 @@ class WordEncoder(nn.Module):
 class PreparedWords:
     """A word encoder for inference on the CPU, made once from a `WordEncoder`.
 
-    Weights are copied, but for the table of words: it may be larger than all the rest, and stays shared.
+    All weights are copied except the word table, which is shared: it may be larger than all the rest.
     """
 
     def __init__(self, encoder: WordEncoder, precision: Precision) -> None:

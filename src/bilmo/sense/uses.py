@@ -5,7 +5,7 @@ Knows: Embedder. Blind to: neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
@@ -17,7 +17,7 @@ from bilmo.ids.batch import Sentence
 from bilmo.ids.vocab import MARKS
 
 BATCH = 512
-"""Number of sentences, or words, embedded at a time."""
+"""Number of sentences embedded at a time."""
 LAYER_0_SHARE = 0.5
 """Weight of a word's layer-0 vector beside its softmax row, which counts 1."""
 
@@ -31,13 +31,6 @@ class WordVectors:
     """(words, width)"""
 
 
-def context_free(elmo: Embedder, words: Sequence[str]) -> WordVectors:
-    """Layer 0 of each word: from its spelling, or its row in the word table."""
-    width = elmo.config.width
-    parts = [elmo.layers([words[at : at + BATCH]])[0][0, :, :width] for at in range(0, len(words), BATCH)]
-    return WordVectors(list(words), np.concatenate(parts))
-
-
 def of_vocabulary(elmo: Embedder, most: int, word: str | None = None) -> WordVectors:
     """The model's own vectors of the first `most` words of its vocabulary, and of `word`, ready to be compared.
 
@@ -49,7 +42,7 @@ def of_vocabulary(elmo: Embedder, most: int, word: str | None = None) -> WordVec
     words = [entry for entry in vocab.words[:most] if entry and entry not in MARKS]
     if word is not None and word not in words:
         words.append(word)
-    spelled = whitened(context_free(elmo, words).values)
+    spelled = whitened(elmo.word_vectors(words))
     if not elmo.bundle.has_softmax or words[-1] not in vocab:
         return WordVectors(words, spelled)
     predicted = elmo.bundle.weights["softmax.weight"][vocab.ids(words)].float().numpy()

@@ -6,7 +6,9 @@ Knows: the file system. Blind to: what is written.
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -32,14 +34,14 @@ def new_folder(target: Path) -> Iterator[Path]:
     """A folder to fill: it becomes `target` on success and is removed on failure."""
     with _naming(target, creating=True):
         if target.is_symlink() or (target.exists() and not (target.is_dir() and not any(target.iterdir()))):
-            raise OutputError(f"{target}: exists already. Choose another name, or remove it first.")
-        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=PARTIAL, dir=target.parent))
+            raise OutputError(f"{target}: already exists. Choose another name, or remove it first.")
+        partial = _temporary(target)
+        partial.mkdir()
     try:
         with _naming(target):
             yield partial
-            for file in partial.rglob("*"):
+            for file in (*partial.rglob("*"), partial):
                 sync(file)
-            partial.chmod(0o777 & ~umask())  # mkdtemp makes folders for the owner only
             partial.rename(target)  # fails if another process made the target meanwhile
             sync(target.parent)
     except BaseException:
@@ -53,14 +55,14 @@ def new_file(target: Path) -> Iterator[Path]:
     with _naming(target, creating=True):
         if target.is_dir():
             raise OutputError(f"{target}: this is a folder. Name a file to write.")
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=PARTIAL, dir=target.parent)
-    os.close(handle)
-    partial = Path(name)
+        partial = _temporary(target)
+        partial.touch(exist_ok=False)
+        mode = stat.S_IMODE(partial.stat().st_mode)
     try:
         with _naming(target):
             yield partial
+            partial.chmod(mode)  # some writers replace the file by one that only the owner can read
             sync(partial)
-            partial.chmod(0o666 & ~umask())
             partial.replace(target)
             sync(target.parent)
     except BaseException:
@@ -72,8 +74,9 @@ def new_file(target: Path) -> Iterator[Path]:
 def new_files(folder: Path) -> Iterator[Path]:
     """A folder to fill: on success its files replace those of the same names in `folder`, `config.json` last.
 
-    Files in sub-folders are replaced in the same way. What `folder` has besides stays. Ctrl-C between two files is
-    raised after the last one, so weights and config are never of two models. Read the result with `read_published`.
+    Files in sub-folders are replaced in the same way. Other files in `folder` are kept. Ctrl-C between two files is
+    raised after the last one, so weights and config always belong to the same model. Read the result with
+    `read_published`.
     """
     with _naming(folder), tempfile.TemporaryDirectory(prefix=".", suffix=PARTIAL, dir=folder) as name:
         yield Path(name)
@@ -116,6 +119,11 @@ def read_published(read_config: Callable[[], Config], read: Callable[[Config], L
                 raise
 
 
+def _temporary(target: Path) -> Path:
+    """A new name beside `target`, for what becomes `target` later."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(4)}{PARTIAL}")
+
+
 @contextmanager
 def _naming(target: Path, *, creating: bool = False) -> Iterator[None]:
     """Turn errors of the operating system into ones that name the target."""
@@ -123,15 +131,15 @@ def _naming(target: Path, *, creating: bool = False) -> Iterator[None]:
         yield
     except OSError as error:
         if creating and isinstance(error, FileNotFoundError):
-            raise OutputError(no_place(target)) from None
+            raise OutputError(unwritable_message(target)) from None
         raise OutputError(f"{target}: cannot be written ({error.strerror or error}).") from error
 
 
-def no_place(target: Path) -> str:
-    """What to say where the system finds no place for a new file or folder."""
+def unwritable_message(target: Path) -> str:
+    """Why no file or folder can be made at `target`."""
     parent = target.parent
     if not parent.exists():
-        return f"{target}: the folder {parent} does not exist. Make it first."
+        return f"{target}: the folder {parent} does not exist. Create it first."
     if not parent.is_dir():
         return f"{target}: cannot be written: {parent} is not a folder. Choose another place."
     return f"{target}: cannot be written: the folder {parent} cannot hold new files. Choose another place."
@@ -144,10 +152,3 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def umask() -> int:
-    """The permissions that this process withholds from new files."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

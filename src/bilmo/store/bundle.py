@@ -5,6 +5,7 @@ Knows: ids, net. Blind to: files and formats.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -46,7 +47,9 @@ class Bundle:
     def __post_init__(self) -> None:
         table, vocab = self.config.words.table, self.vocab
         if table and table.given and vocab and (vocab.begin, vocab.end, vocab.unknown) != (0, 1, 2):
-            raise VocabError("the vocabulary of given vectors must begin with <S>, </S>, <UNK>, whose rows are trained")
+            raise VocabError(
+                "the vocabulary of pretrained vectors must begin with <S>, </S>, <UNK>, whose rows are trained"
+            )
 
     @property
     def has_softmax(self) -> bool:
@@ -68,7 +71,11 @@ class Bundle:
         return digest.hexdigest()
 
     def network(self) -> BiLM:
-        """The network with these weights, ready to embed."""
+        """A network with a copy of these weights, ready to embed."""
+        return copy.deepcopy(self.shared_network())
+
+    def shared_network(self) -> BiLM:
+        """The same without a copy, for callers that only read: a change of its weights changes this bundle."""
         with torch.device("meta"):  # do not allocate values that are replaced at once
             bilm = BiLM(self.config)
         own = {name: value for name, value in self.weights.items() if not name.startswith("softmax.")}
@@ -116,7 +123,7 @@ def shapes_of(config: BiLMConfig, *, softmax_words: int | None) -> dict[str, Sha
                 head = Softmax(softmax_words, config.width).state_dict()
                 shapes |= {f"softmax.{name}": tuple(value.shape) for name, value in head.items()}
     except RuntimeError as error:  # each size is valid, but their product is too large
-        raise ConfigError(f"a network of these sizes does not fit into any memory ({error})") from None
+        raise ConfigError(f"a network of this size does not fit into memory ({error})") from None
     return shapes
 
 

@@ -29,7 +29,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from bilmo.errors import ConfigError, OutputError
-from bilmo.store.atomic import PARTIAL, new_file, no_place
+from bilmo.store.atomic import PARTIAL, new_file, unwritable_message
 
 RUN, LOCK = "run.json", "bilmo.lock"
 FORMAT = 2
@@ -58,7 +58,7 @@ class Run:
         """Whether it was started before, by another process."""
 
     def start(self) -> None:
-        """From now on the run can be resumed, and what it has in its work folder stays when it stops."""
+        """Make the run resumable: its work folder is kept when it stops."""
         if self.resumed or self._identity is None or (self.work / RUN).exists():
             return
         with new_file(self.work / RUN) as partial:
@@ -66,7 +66,7 @@ class Run:
             partial.write_text(json.dumps(data, indent=1), encoding="utf-8")
 
     def remove(self) -> None:
-        """All is done and nothing is left to resume: the work folder goes when the run is closed."""
+        """Mark the run as complete; its work folder is removed on close."""
         (self.work / RUN).unlink(missing_ok=True)
 
 
@@ -79,25 +79,31 @@ def open_run(output: Path, work: Path, *, kind: str, identity: Identity | None) 
     kind: what such a run is called in messages, such as "training run".
     identity: None if the run can never be repeated, so that nothing is kept and nothing is resumed.
 
-    A run of another kind, of another version, or with another identity is refused and left as it is.
+    A run of another kind, of another version, or with another identity is refused and left as it is; so is a folder
+    that no run created.
     """
     made, lock = _lock(output, work, kind)
     try:
         resumed = False
-        if identity is not None and (work / RUN).exists():
+        if (work / RUN).exists():
+            if identity is None:
+                raise OutputError(f"{output}: holds an unfinished run; finish it, or remove {work}")
             _check_same(output, work, kind, identity)
             resumed = True
         _remove_leftovers(output, work, everything=not resumed)
         yield Run(work, kind, identity, resumed=resumed)
     finally:
-        if not (work / RUN).exists():
-            _remove_leftovers(output, work, everything=True)
-            (work / LOCK).unlink()  # last, because it marks the folder as ours
-            made = [work, *made]
-        lock.release()
-        for folder in made:
-            with suppress(OSError):  # not empty: it is used
-                folder.rmdir()
+        try:
+            if not (work / RUN).exists():
+                made = [work, *made]
+                with suppress(FileNotFoundError):  # the user removed the folder during the run
+                    _remove_leftovers(output, work, everything=True)
+                    (work / LOCK).unlink()  # last, because it marks the folder as ours
+        finally:
+            lock.release()
+            for folder in made:
+                with suppress(OSError):  # not empty: it is used
+                    folder.rmdir()
 
 
 def _lock(output: Path, work: Path, kind: str) -> tuple[list[Path], FileLock]:
@@ -105,8 +111,7 @@ def _lock(output: Path, work: Path, kind: str) -> tuple[list[Path], FileLock]:
     lock = FileLock(work / LOCK)
     for _ in range(ATTEMPTS):
         try:
-            if work.parent == output:
-                _check_ours(output, work, kind)
+            _check_ours(output, work, kind)
             made = [folder for folder in work.parents if not folder.exists()]
             work.mkdir(parents=True, exist_ok=True)
             lock.acquire(timeout=0)
@@ -121,32 +126,38 @@ def _lock(output: Path, work: Path, kind: str) -> tuple[list[Path], FileLock]:
         if (work / LOCK).exists():
             return made, lock
         lock.release()  # a run that has just ended removed the folder with the lock in it
-    if work.exists():
-        raise OutputError(f"{work}: exists already and is not a folder. Remove it first.")
-    raise OutputError(no_place(output))
+    raise OutputError(unwritable_message(output))
 
 
-def _check_ours(folder: Path, work: Path, kind: str) -> None:
-    """Refuse a folder that no run made: what is in it may be precious."""
+def _check_ours(output: Path, work: Path, kind: str) -> None:
+    """Refuse a folder that no run created: it may hold the user's files."""
+    inside = _names(work)
+    # A run that was killed before it was started leaves its lock.
+    ours = not inside or RUN in inside or LOCK in inside
+    if work.parent != output:
+        if not ours:
+            raise OutputError(f"{work}: already exists and was not made by bilmo. Rename it, or remove it first.")
+        return
     try:
-        str(folder).encode("utf-8")
+        str(output).encode("utf-8")
     except UnicodeEncodeError:
         raise OutputError(
-            f"{folder}: the name is not UTF-8, so weights in it could not be read. Choose another."
+            f"{output}: the name is not UTF-8, so weights in it could not be read. Choose another name."
         ) from None
+    # Before it is started, a run has nothing beside its work folder.
+    alone = all(name == work.name or _is_leftover(name) for name in _names(output))
+    if RUN not in inside and not (ours and alone):
+        raise OutputError(f"{output}: already exists and is not a {kind}. Choose another name, or remove it first.")
+
+
+def _names(folder: Path) -> list[str]:
+    """What is in a folder; a file has its own name."""
     try:
-        entries = [entry.name for entry in folder.iterdir()]
-        inside = [entry.name for entry in work.iterdir()] if work.name in entries else []
+        return [entry.name for entry in folder.iterdir()]
     except FileNotFoundError:
-        return
+        return []
     except NotADirectoryError:
-        if not folder.exists():  # it is the parent that is not a folder
-            return
-        entries = inside = [folder.name]
-    # A run that was killed before it was started leaves its lock, and nothing beside its work folder.
-    stopped_early = not inside or LOCK in inside
-    if RUN not in inside and not (stopped_early and all(name == work.name or _is_leftover(name) for name in entries)):
-        raise OutputError(f"{folder}: exists already and is not a {kind}. Choose another name, or remove it first.")
+        return [folder.name] if folder.exists() else []  # else one of its parents is a file
 
 
 def _is_leftover(name: str) -> bool:
@@ -178,7 +189,7 @@ def _check_same(output: Path, work: Path, kind: str, identity: Identity) -> None
             f"format {FORMAT}). Finish it with that version. {over}"
         )
     if was_kind != kind:
-        raise OutputError(f"{output}: holds a {was_kind}, not a {kind}. {over}")
+        raise OutputError(f"{output}: contains a {was_kind}, not a {kind}. {over}")
     changed = _differences(settings, json.loads(json.dumps(identity.settings)))
     changed += [
         f"{name}: not the same as when the run was started"

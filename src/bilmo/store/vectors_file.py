@@ -9,6 +9,7 @@ import io
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, cast
@@ -32,7 +33,7 @@ class Vectors:
     values: NDArray[np.float32]
     """(words, width)"""
 
-    @property
+    @cached_property
     def lower(self) -> bool:
         """Whether the file has only lower-case words, so that words must be looked up in lower case."""
         return all(word == word.lower() for word in self.words)
@@ -99,7 +100,7 @@ def _entries(path: Path, file: IO[bytes], wanted: Wanted) -> Iterator[Entry]:
         return
     number, width = map(int, header)  # word2vec: how many words, how wide
     if not 0 < width <= WIDEST:
-        raise TextError(f"{path}: its first line announces vectors of {width} numbers; accepted: 1 to {WIDEST}")
+        raise TextError(f"{path}: its first line declares vectors of width {width}; accepted: 1 to {WIDEST}")
     if NARROW_ENTRY.get(width, TEXT_ENTRY).match(cast("io.BufferedReader", file).peek()):
         yield from _text(path, file, width, wanted, number)
     else:
@@ -124,7 +125,7 @@ def _text(path: Path, rows: Iterable[bytes], width: int, wanted: Wanted, number:
                 raise TextError(f"{path}, vector {count}: not all of the {width} values are numbers") from None
             yield name, values
     if number is not None and count != number:
-        raise DamagedFile(f"{path}: its first line announces {number} words, but it has {count}")
+        raise DamagedFile(f"{path}: its first line declares {number} words, but the file has {count}")
 
 
 def _binary(path: Path, file: IO[bytes], width: int, wanted: Wanted, number: int) -> Iterator[Entry]:

@@ -31,7 +31,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     """Open a plain, .gz, .xz or .zst file, or standard input for "-", and read its decompressed bytes."""
     if path == STDIN:
         if sys.stdin is None:
-            raise TextError(f"{path}: standard input is closed; pipe text into it, or name a file")
+            raise TextError(f"{path}: standard input is closed; pipe text into bilmo, or name a file")
         yield sys.stdin.buffer
         return
     try:
@@ -92,7 +92,7 @@ def files(paths: Iterable[Path]) -> list[Path]:
             if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts)
         )
         if not inside:
-            raise TextError(f"{path}: the folder holds no files")
+            raise TextError(f"{path}: the folder contains no files")
         found += inside
     return found
 
@@ -133,7 +133,7 @@ def _advice(line: bytes) -> str:
     if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "It starts like UTF-16; convert it first: iconv -f UTF-16 -t UTF-8 OLD > NEW"
     if b"\0" in line:
-        return "It holds zero bytes, so it is not text; name only text files."
+        return "It contains zero bytes, so it is not text; name only text files."
     return (
         "bilmo reads UTF-8; convert the file first with: iconv -f ENCODING -t UTF-8 OLD > NEW. "
         "ENCODING is often LATIN1 in the West, GB18030 for Chinese."

@@ -6,6 +6,8 @@ Knows: recipes, configs, vectors files. Blind to: training.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,8 +24,16 @@ from bilmo.net.config import BiLMConfig
 from bilmo.net.softmax import Softmax
 from bilmo.store import vectors_file as vectors
 from bilmo.store.bundle import Bundle
-from bilmo.train.model import ROW_A_WORD, LanguageModel
+from bilmo.train.model import ROW_A_WORD, LanguageModel, TrainingOptions
 from bilmo.train.recipe import NetworkRecipe, TextRecipe
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Within it torch's random numbers follow from the seed; afterwards the user's random state is as it was before."""
+    with torch.random.fork_rng(devices=[]):  # no random number is drawn on another device
+        torch.default_generator.manual_seed(seed)
+        yield
 
 
 @dataclass(frozen=True)
@@ -38,13 +48,13 @@ class ModelPlan:
     base: Bundle | None = None
     """The model to fine-tune, with one row per word of `vocab` in every table of words."""
 
-    def model(self, seed: int, prior: Tensor | None = None) -> LanguageModel:
+    def model(self, seed: int, prior: Tensor | None = None, options: TrainingOptions | None = None) -> LanguageModel:
         """A model to train; the same seed gives the same weights.
 
         prior: (V,) log-probabilities that a new softmax starts with; without them all words are equally likely.
         """
-        torch.manual_seed(seed)
-        model = self._new()
+        with seeded(seed):
+            model = self._new(options)
         if prior is not None:
             with torch.no_grad():
                 model.softmax.bias.copy_(prior)
@@ -59,8 +69,8 @@ class ModelPlan:
         with torch.device("meta"):
             return sum(parameter.numel() for parameter in self._new().parameters())
 
-    def _new(self) -> LanguageModel:
-        return LanguageModel(BiLM(self.config), Softmax(len(self.vocab), self.config.width))
+    def _new(self, options: TrainingOptions | None = None) -> LanguageModel:
+        return LanguageModel(BiLM(self.config), Softmax(len(self.vocab), self.config.width), options)
 
     def _give(self, model: LanguageModel, given: vectors.Vectors) -> None:
         """Put the given vectors in their rows; a word without one starts as an unknown word."""

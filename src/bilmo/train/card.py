@@ -45,9 +45,9 @@ class TrainingSection:
         table = "".join(f"| {name} | {value} |\n" for name, value in rows)
         return (
             f"## Training\n\n| what | value |\n|---|---|\n{table}\n"
-            "Perplexities are by the full softmax over isolated sentences of the held-out text, about "
-            f"{evaluation.words:,} words of it. Every word and one boundary per sentence count, unknown words as "
-            "`<UNK>`. Compare them only with perplexities over the same text and vocabulary.\n\n"
+            "Perplexities are computed with the full softmax over isolated sentences of the held-out text, about "
+            f"{evaluation.words:,} words of it. They count every word and one boundary per sentence, and unknown words "
+            "as `<UNK>`. Compare perplexities only if the text and the vocabulary are the same.\n\n"
             "![loss and perplexity](curve.svg)\n\n"
             f"### Recipe\n\n```toml\n{toml(self.recipe, without='network' if self.base else None)}```\n"
         )

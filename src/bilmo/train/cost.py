@@ -33,7 +33,7 @@ def need_memory(parameters: int) -> None:
     needed = BYTES_PER_PARAMETER * parameters
     if needed > available:
         raise ConfigError(
-            f"the network has {parameters:,} parameters. Training it takes {needed / 1e9:,.0f} GB of memory, and this "
+            f"the network has {parameters:,} parameters. Training it takes {needed / 1e9:,.0f} GB of memory, but this "
             f"machine has {available / 1e9:,.0f} GB. Make it smaller: width, cells, layers, vocab_size."
         )
 

@@ -35,6 +35,8 @@ class Prepared:
     parameters: int
     resumed: bool
     cost: Cost
+    notes: list[str]
+    """What a user should know about the run."""
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,13 @@ from bilmo.net.config import Direction
 from bilmo.net.state import State
 from bilmo.store.bundle import Bundle
 from bilmo.store.checkpoint import load_optimizer, optimizer_tensors
-from bilmo.train.build import ModelPlan
+from bilmo.train.build import ModelPlan, seeded
 from bilmo.train.checkpoint import Checkpoint, Progress
 from bilmo.train.corpus import Corpus
 from bilmo.train.evaluate import evaluate
 from bilmo.train.events import Evaluation, Finished, Step
 from bilmo.train.loss import full_loss, sampled_loss
-from bilmo.train.model import LanguageModel, StepLoss, WordArrays
+from bilmo.train.model import LanguageModel, StepLoss, TrainingOptions, WordArrays
 from bilmo.train.optimizer import device_of, optimizer_of, rate_at
 from bilmo.train.prior import Prior
 from bilmo.train.recipe import TrainRecipe
@@ -66,10 +66,12 @@ class Loop:
         self._prior: Prior | None = None
         if recipe.prior == "counts" and not self._base_has_softmax:
             self._prior = Prior(corpus.counts, self._vocab_ids, plan.vocab.unknown)
-        self.model: LanguageModel = plan.model(recipe.seed, self._softmax_bias()).to(self._device)
-        self.model.bilm.dropout = recipe.dropout
-        self.model.vector_dropout = recipe.vector_dropout
-        self.model.bfloat16_products = recipe.precision == "bfloat16"
+        options = TrainingOptions(
+            dropout=recipe.dropout,
+            vector_dropout=recipe.vector_dropout,
+            bfloat16_products=recipe.precision == "bfloat16",
+        )
+        self.model: LanguageModel = plan.model(recipe.seed, self._softmax_bias(), options).to(self._device)
         size = len(plan.vocab)
         self._full_softmax = recipe.softmax == "full" or recipe.samples >= size
         self._full_softmax |= recipe.softmax == "auto" and size <= FULL_SOFTMAX
@@ -144,14 +146,14 @@ class Loop:
         began = time.perf_counter()
         recipe, progress = self.recipe, self.progress
         seed = [recipe.seed, progress.epoch, progress.step_in_epoch]
-        torch.manual_seed(int(np.random.SeedSequence(seed).generate_state(1)[0]))
         rate = rate_at(recipe, done)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         self.model.train()
         new_softmax = self.plan.base is not None and not self._base_has_softmax
         self.model.head_only = new_softmax and done < recipe.head_first
-        found, after = self._gradients(text, np.random.default_rng(seed))
+        with seeded(int(np.random.SeedSequence(seed).generate_state(1)[0])):
+            found, after = self._gradients(text, np.random.default_rng(seed))
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
         loss, usual = float(found.loss.detach()), progress.usual_loss
         sound = bool(torch.isfinite(norm)) and math.isfinite(loss) and (usual is None or loss < usual + EXPLODED)
@@ -199,7 +201,8 @@ class Loop:
     def try_step(self, text: TextStep) -> float:
         """Compute a step without making it; returns the seconds."""
         began = time.perf_counter()
-        self._gradients(text, np.random.default_rng(0))
+        with seeded(0):
+            self._gradients(text, np.random.default_rng(0))
         self._optimizer.zero_grad()
         return time.perf_counter() - began
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import cast
 
 import numpy as np
 import torch
@@ -23,6 +22,7 @@ from bilmo.ids.windows import Reading, TextStep
 from bilmo.net.bilm import BiLM
 from bilmo.net.config import Direction
 from bilmo.net.softmax import Softmax
+from bilmo.net.start import StartState
 from bilmo.net.state import State
 from bilmo.train.loss import Loss
 
@@ -65,34 +65,41 @@ ROW_A_WORD = ("softmax.weight", "softmax.bias", "words.table.weight")
 """Weights with one row for each word of the vocabulary, by their names in a model's file."""
 
 
+@dataclass(frozen=True)
+class TrainingOptions:
+    """What is different while training; evaluations ignore it."""
+
+    dropout: float = 0.0
+    """Share of each layer's input that is set to 0; the skip connection sees the rest."""
+    vector_dropout: float = 0.0
+    """Share of a step's distinct words that are read without their given vector."""
+    bfloat16_products: bool = False
+    """Multiply in bfloat16; weights, sums and the memory of an LSTM stay float32."""
+
+
 class LanguageModel(nn.Module):
     """Network, softmax, learned start; both directions share word encoder and softmax."""
 
-    def __init__(self, bilm: BiLM, softmax: Softmax) -> None:
+    def __init__(self, bilm: BiLM, softmax: Softmax, options: TrainingOptions | None = None) -> None:
         super().__init__()
+        self.options = options or TrainingOptions()
         self.bilm = bilm
         self.softmax = softmax
-        zeros = bilm.zero_state(1).named()
-        self.start = nn.ParameterDict({_parameter(name): nn.Parameter(part[0].clone()) for name, part in zeros.items()})
-        """What every sentence starts from: the state of one row."""
+        self.start = StartState(bilm.zero_state(1), learned=True)
         self.head_only = False
         """Train only the softmax; the network stays unchanged."""
-        self.vector_dropout = 0.0
-        """While training: share of a step's distinct words that are read without their given vector."""
-        self.bfloat16_products = False
-        """While training: multiply in bfloat16; weights, sums and the memory of an LSTM stay float32."""
 
     def take(self, weights: dict[str, Tensor], start: State | None) -> None:
         """Load these values; a missing softmax or start stays unchanged."""
         state = {name if name.startswith("softmax.") else f"bilm.{name}": value for name, value in weights.items()}
         if start is not None:
-            state |= {f"start.{_parameter(name)}": part[0] for name, part in start.named().items()}
+            state |= {f"start.{name}": part for name, part in StartState.tensors(start).items()}
         self.load_state_dict(self.state_dict() | state)
 
     def start_state(self, rows: int) -> State:
         """The learned start, for many rows."""
-        names = {name.replace("_", "."): cast("Tensor", value) for name, value in self.start.items()}
-        return State.from_named({name: value.expand(rows, -1) for name, value in names.items()})
+        state: State = self.start(rows)
+        return state
 
     def forward(
         self, text: TextStep, words: WordArrays, targets: Callable[[Ids], Ids], state: State, loss: Loss
@@ -107,14 +114,14 @@ class LanguageModel(nn.Module):
             forward=places[0].numpy(),
             backward=places[-1].numpy(),
             lengths=text.lengths,
-            words=self._without_some_vectors(picked) if self.training and self.vector_dropout else picked,
+            words=self._without_some_vectors(picked) if self.training and self.options.vector_dropout else picked,
         )
         device = self.softmax.weight.device
         with (
             torch.set_grad_enabled(torch.is_grad_enabled() and not self.head_only),
             self._products(),
         ):
-            layers, after = self.bilm(batch, state, only_top=True, separate_graphs=True)
+            layers, after = self.bilm(batch, state, dropout=self.options.dropout, only_top=True, separate_graphs=True)
         outputs = torch.cat(layers.tops).float()
         wanted = [torch.from_numpy(targets(layers.packing.pack(r.targets).numpy())) for r in readings.values()]
         with self._products():
@@ -125,16 +132,11 @@ class LanguageModel(nn.Module):
     def _products(self) -> torch.autocast:
         """While training, products in bfloat16 if that is set; evaluations are always in float32."""
         device = self.softmax.weight.device.type
-        return torch.autocast(device, torch.bfloat16, enabled=self.bfloat16_products and self.training)
+        return torch.autocast(device, torch.bfloat16, enabled=self.options.bfloat16_products and self.training)
 
     def _without_some_vectors(self, words: Words) -> Words:
         """A share of the words read as if they had no vector, so that their spelling is learned too."""
         assert words.ids is not None
-        dropped = torch.rand(len(words.ids)).numpy() < self.vector_dropout
+        dropped = torch.rand(len(words.ids)).numpy() < self.options.vector_dropout
         boundary = words.ids < MARKS.index(UNKNOWN)
         return replace(words, ids=np.where(dropped & ~boundary, MARKS.index(UNKNOWN), words.ids))
-
-
-def _parameter(name: str) -> str:
-    """The name of a part of the start among the parameters, where torch allows no dot."""
-    return name.replace(".", "_")

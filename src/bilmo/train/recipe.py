@@ -69,7 +69,7 @@ class NetworkRecipe:
     table_width: int | None = None
     """Width of a trained word table; none means the width of the network."""
     tuned: bool = False
-    """Train given word vectors too."""
+    """Train the pretrained word vectors too."""
     cell: Literal["rnn", "gru", "lstm"] = "lstm"
     cells: int = 512
     """Memory cells of an LSTM; if they differ from the width, it has a projection. GRU and RNN have only a width."""
@@ -152,7 +152,7 @@ class TrainRecipe:
     __pydantic_config__ = STRICT
 
     context: Literal["sentences", "stream"] = "sentences"
-    """sentences: each sentence from one learned start. stream: the paper's endless stream with carried state."""
+    """sentences: each sentence starts from one learned state. stream: the paper's endless stream with carried state."""
     batch: int = 1024
     """Words in a batch, for each direction."""
     window: int = 20
@@ -162,7 +162,7 @@ class TrainRecipe:
     softmax: Literal["auto", "full", "sampled"] = "auto"
     """auto: full for vocabularies of up to 10,000 words, else sampled."""
     samples: int = 4096
-    """sampled: words that compete with the right one in a step."""
+    """sampled: number of words that the target is compared with in a step."""
     prior: Literal["counts", "flat"] = "counts"
     """counts: a new softmax starts with the word counts and learns to expect unknown words. flat: neither."""
     head_first: float = 0.3
@@ -178,11 +178,11 @@ class TrainRecipe:
     dropout: float = 0.1
     """On the input of every layer and before the softmax."""
     vector_dropout: float = 0.0
-    """chars+vectors: share of the distinct words of a step that are read without their vector, by their characters
-    only, as words without a vector always are."""
+    """chars+vectors: share of the distinct words of a step that are read by their characters only, without their
+    vector, as words that have no vector always are."""
     weight_decay: float = 0.0
     average: float = 0.0
-    """Share of its old value that a running average of the weights keeps at each step; 0 means no average."""
+    """Decay of a running average of the weights: the share of its old value kept at each step; 0 for no average."""
     epochs: float = 10
     minutes: float | None = None
     """Minutes to train, instead of epochs."""
@@ -196,18 +196,18 @@ class TrainRecipe:
     device: str = "auto"
     """auto: a CUDA GPU if torch finds one. Or cpu, cuda, cuda:1, mps."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """bfloat16: matrix products in half the bytes, for GPUs and processors that have instructions for it (AVX512-BF16,
-    AMX); weights, sums and evaluations stay float32."""
+    """bfloat16: matrix products in 16 bits, for GPUs and CPUs that support it (AVX512-BF16, AMX);
+    weights, sums and evaluations stay float32."""
 
     def __post_init__(self) -> None:
         for name in ("batch", "window", "longest", "samples", "evaluate_every", "save_every"):
             _check(self, name, lambda value: value >= 1, "1 or more")
         for name in ("dropout", "vector_dropout", "average", "warm_up", "head_first"):
-            _check(self, name, lambda value: 0 <= value < 1, "from 0 up to 1, 1 not included")
+            _check(self, name, lambda value: 0 <= value < 1, "at least 0 and below 1")
         for name in ("clip", "epochs", "minutes"):
-            _check(self, name, lambda value: value is None or 0 < value < math.inf, "above 0, and a number")
+            _check(self, name, lambda value: value is None or 0 < value < math.inf, "above 0 and finite")
         for name in ("rate", "weight_decay", "patience"):
-            _check(self, name, lambda value: 0 <= value < math.inf, "0 or more, and a number")
+            _check(self, name, lambda value: 0 <= value < math.inf, "0 or more, and finite")
         _check(self, "seed", lambda value: 0 <= value < 2**63, "from 0 up to 2**63 - 1")
 
 
@@ -256,11 +256,11 @@ def read(name: str, changes: dict[str, Any] | None = None) -> Recipe:
     network = recipe.network
     if "cells" in changes and network.cell != "lstm" and network.cells != network.width:
         raise ConfigError(
-            f"cells is {network.cells} and width is {network.width}; only an LSTM can project cells to the width, "
-            f"a {network.cell} has as many cells as its width. Give only the width."
+            f"cells is {network.cells} and width is {network.width}; only an LSTM can project cells to the width; "
+            f"a {network.cell} has as many cells as its width. Set only the width."
         )
     if "table_width" in changes and "table" not in network.parts:
-        raise ConfigError(f"table_width is {network.table_width}, but words is {network.words!r}: there is no table")
+        raise ConfigError(f"table_width is {network.table_width}, but words is {network.words!r}, which has no table")
     if recipe.train.vector_dropout and network.parts != {"chars", "vectors"}:
         raise ConfigError(
             f"vector_dropout is {recipe.train.vector_dropout}, but words is {network.words!r}: only words with both "

@@ -74,6 +74,7 @@ def train(
     device = device_of(recipe.train.device)  # a device that is missing is reported before the text is read
     _check_inputs(texts, folder, recipe, base)
     with open_run(folder, folder / WORK, kind="training run", identity=_identity(texts, recipe, base)) as run:
+        unread = STDIN in texts and (run.work / CORPUS).exists()
         corpus = _corpus(texts, run.work / CORPUS, recipe, reading)
         words = corpus.words
         if base is None:
@@ -88,9 +89,11 @@ def train(
             _resume(loop, path)
         run.start()
         if loop.progress.finished:
-            yield Finished(loop.progress, "this run is already complete")
+            reason = "this run is already complete" + ("; standard input was not read" if unread else "")
+            yield Finished(loop.progress, reason)
             return
-        yield _prepared(corpus, plan, loop)
+        notes = ["standard input is not read; the run continues with the text that it was started with"]
+        yield _prepared(corpus, plan, loop, notes if unread else [])
         names = [file.name for file in files(texts)]
         card = TrainingSection(recipe, corpus.facts, texts=names, base=base.name if base else None)
         _remove_torn_line(folder / LOG)
@@ -126,7 +129,9 @@ def _check_inputs(texts: list[Path], folder: Path, recipe: Recipe, base: Base | 
         if text != STDIN and not text.exists():
             raise TextError(f"{text}: there is no such file")
         if text.is_dir() and folder.resolve().is_relative_to(text.resolve()):
-            raise OutputError(f"{folder}: is in {text}, whose files are all read as text. Choose another place.")
+            raise OutputError(
+                f"{folder}: is inside {text}, whose files are all read as text. Choose a folder outside it."
+            )
     if base and len(base.bundle.config.directions) < 2:
         raise ConfigError(f"{base.name}: is {base.bundle.config.directions[0]} only; bilmo trains both directions")
 
@@ -134,7 +139,7 @@ def _check_inputs(texts: list[Path], folder: Path, recipe: Recipe, base: Base | 
 def _identity(texts: list[Path], recipe: Recipe, base: Base | None) -> Identity:
     """What a run must have in common with the one that it resumes."""
     settings = asdict(recipe) | {"add_words": base.add_words if base else None}
-    # What comes through a pipe cannot be compared.
+    # Text from a pipe cannot be compared before it is read; a run that is resumed says that it does not read it.
     hashes = [(path.name, sha256_of(path)) for path in files(texts) if path.is_file()]
     inputs = {"the text": hashlib.sha256(json.dumps(hashes).encode()).hexdigest()}
     for path in _vectors_file(recipe):
@@ -176,7 +181,7 @@ def _lines(texts: list[Path]) -> Iterator[str]:
         for number, line in enumerate(all_lines([file]), start=1):
             if "\0" in line:
                 raise TextError(
-                    f"{file}, line {number}: holds zero bytes, so it is not UTF-8 text. Give only text files; "
+                    f"{file}, line {number}: contains zero bytes, so it is not UTF-8 text. Give only text files; "
                     "convert UTF-16 first: iconv -f UTF-16LE -t UTF-8 OLD > NEW"
                 )
             yield line
@@ -188,12 +193,11 @@ def _resume(loop: Loop, path: Path) -> None:
         loop.resume(saved)
     except (RuntimeError, ValueError, KeyError):
         raise DamagedFile(
-            f"{path}: belongs to another network than the one that this run trains. "
-            "Remove it to start over from the first step."
+            f"{path}: does not belong to the network that this run trains. Remove it to start over from the first step."
         ) from None
 
 
-def _prepared(corpus: Corpus, plan: ModelPlan, loop: Loop) -> Prepared:
+def _prepared(corpus: Corpus, plan: ModelPlan, loop: Loop, notes: list[str]) -> Prepared:
     vocab = np.array(plan.vocab.ids(corpus.words))
     held_out = np.asarray(corpus.text("held_out").ids)
     return Prepared(
@@ -204,6 +208,7 @@ def _prepared(corpus: Corpus, plan: ModelPlan, loop: Loop) -> Prepared:
         parameters=sum(p.numel() for p in loop.model.parameters()),
         resumed=loop.progress.steps > 0,
         cost=estimate(loop),
+        notes=notes,
     )
 
 

@@ -93,14 +93,30 @@ def test_open_parts_another_run_are_refused_and_stay(target):
         assert parts.sentences == 1
 
 
-def test_a_run_that_cannot_be_repeated_keeps_nothing_and_resumes_nothing(target):
+def test_a_run_that_cannot_be_repeated_keeps_nothing(target):
     stopped(target, row("a"), run=None)
     assert list(target.parent.iterdir()) == []
+
+
+def test_a_run_that_cannot_be_repeated_does_not_destroy_the_parts_of_another(target):
     stopped(target, row("a"))
-    with open_parts(target, SPEC, None) as parts:
-        assert parts.sentences == 0
+    with pytest.raises(OutputError, match=r"v\.h5: holds an unfinished run"), open_parts(target, SPEC, None):
+        pytest.fail("there are parts")
+    with open_parts(target, SPEC, RUN) as parts:
+        assert parts.sentences == 1
+
+
+def test_the_file_is_on_the_disk_before_the_parts_are_removed(target, monkeypatch):
+    synced: list[tuple[Path, bool]] = []
+    monkeypatch.setattr(
+        "bilmo.embed.output.parts.sync",
+        lambda path: synced.append((path, target.exists() and (folder_of(target) / "run.json").exists())),
+    )
+    with open_parts(target, SPEC, RUN) as parts:
         add(parts, row("a"))
-    assert list(target.parent.iterdir()) == []
+        with parts.join(target) as path:
+            path.write_text("all")
+    assert synced == [(target.parent, True)]
 
 
 def test_a_second_run_to_the_same_file_is_refused(target):
@@ -143,7 +159,7 @@ def test_a_part_that_a_killed_process_left_half_written_is_removed(target):
 
 def test_places_that_cannot_be_written_are_named(tmp_path):
     (tmp_path / "file").write_text("x")
-    hopeless = {"nowhere/v.h5": "does not exist. Make it first", "file/v.h5": "file is not a folder"}
+    hopeless = {"nowhere/v.h5": "does not exist. Create it first", "file/v.h5": "file is not a folder"}
     if Path("/proc/self").is_dir():
         hopeless |= {"/proc/self/v.h5": "/proc/self cannot hold new files", "/proc/x/v.h5": "/proc/x does not exist"}
     for place, says in hopeless.items():

@@ -134,5 +134,5 @@ def test_operators_that_overflow_are_not_used(monkeypatch):
 
 
 def test_int8_is_for_an_lstm():
-    with pytest.raises(ConfigError, match="precision int8 is for an LSTM; the cells of this model are gru"):
+    with pytest.raises(ConfigError, match="precision int8 needs LSTM cells; the cells of this model are gru"):
         network(kind="gru", cells=8, project=False, cell_clip=None, projection_clip=None).prepared("int8")

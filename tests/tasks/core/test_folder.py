@@ -109,10 +109,10 @@ def change(path, **values):
 
 
 DAMAGES = {
-    "no config": (lambda f: (f / "config.json").unlink(), NotAModel, "is not a folder of a task"),
+    "no config": (lambda f: (f / "config.json").unlink(), NotAModel, "is not the folder of a saved task"),
     "no json": (lambda f: (f / "config.json").write_text('{"bilmo_task"'), DamagedFile, "is not JSON"),
-    "newer": (lambda f: change(f / "config.json", format=9), ConfigError, "newer bilmo"),
-    "other task": (lambda f: change(f / "config.json", bilmo_task="sing"), ConfigError, "knows classify, tag"),
+    "newer": (lambda f: change(f / "config.json", format=9), ConfigError, "newer version"),
+    "other task": (lambda f: change(f / "config.json", bilmo_task="sing"), ConfigError, "has only classify, tag"),
     "misspelt": (lambda f: change(f / "config.json", extra=1), ConfigError, "extra"),
     "no labels": (lambda f: change(f / "config.json", prepared={}), ConfigError, "labels"),
     "fewer labels": (
@@ -151,7 +151,7 @@ def test_a_folder_of_format_1_is_refused_with_what_to_do(saved, run, command):
     old |= {"format": 1, "settings": {"at": "input", "head": "default"}, "form": "tab"}
     old["facts"] = {"labels": ["animal", "colour"], "lang": "spaces"}
     (saved / "config.json").write_text(json.dumps(old), encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"saved in format 1 by an earlier bilmo.*Fit the task again"):
+    with pytest.raises(ConfigError, match=r"saved in format 1 by an earlier version.*Fit the task again"):
         folder.load(saved)
     refused = run(command[0], saved, *command[1:])
     assert refused.code == 1 and "Fit the task again" in refused.err and "Traceback" not in refused.err
@@ -161,7 +161,7 @@ def test_a_folder_that_exists_is_left_alone(model, tmp_path):
     task = Classifier(bilmo.load(model), **SMALL).fit(*texts(30))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("x")
-    with pytest.raises(OutputError, match="exists already"):
+    with pytest.raises(OutputError, match="already exists"):
         folder.save(task, tmp_path / "mine")
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["file"]
 

@@ -71,6 +71,8 @@ def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
 
 def _prepared(event: Prepared, more_words: str) -> None:
     """Print the facts that are known before training."""
+    for note in event.notes:
+        print(f"note: {note}", file=sys.stderr)
     tokens, facts, left = event.corpus.tokens, event.corpus, event.cost.seconds
     many = event.unknown > MANY_UNKNOWN and event.left_out
     advice = f"; a larger vocabulary ({more_words}) reduces them" if many else ""

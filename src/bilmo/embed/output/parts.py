@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from bilmo.embed.output.npy import write_array
 from bilmo.embed.output.table import EmbeddedText, Table, VectorSpec
 from bilmo.errors import OutputError
-from bilmo.store.atomic import new_file, no_place
+from bilmo.store.atomic import new_file, sync, unwritable_message
 from bilmo.store.run import Identity, Run, open_run
 
 JOINED = "joined"
@@ -115,6 +115,7 @@ class Parts:
         yield folder / target.name
         for file in sorted(folder.iterdir(), key=lambda file: file.name == target.name):  # the target last
             file.replace(target.with_name(file.name))
+        sync(target.parent)  # the parts are removed only when the file is on the disk
         self._run.remove()
 
     def _rows(self) -> Iterator[EmbeddedText]:
@@ -141,6 +142,6 @@ def open_parts(target: Path, spec: VectorSpec, identity: Identity | None) -> Ite
     The finished parts stay until they are joined.
     """
     if not target.parent.is_dir():
-        raise OutputError(no_place(target))
+        raise OutputError(unwritable_message(target))
     with open_run(target, folder_of(target), kind="embedding run", identity=identity) as run:
         yield Parts(run, spec)

@@ -20,7 +20,7 @@ def ending(path: Path) -> str:
     name = path.name.lower()
     found = [known for known in ENDINGS if name.endswith(known)]
     if not found:
-        raise OutputError(f"{path}: the ending of the name decides the format; accepted: {', '.join(ENDINGS)}")
+        raise OutputError(f"{path}: the extension selects the format; accepted: {', '.join(ENDINGS)}")
     return max(found, key=len)
 
 

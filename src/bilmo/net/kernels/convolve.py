@@ -36,16 +36,16 @@ class LargestAnswers(Function):
         """(U, C) ids, (R, E), and of each convolution weight (n, E, w) and bias (n,), to (U, F)."""
         used, chars = torch.unique(chars, return_inverse=True)  # (A,), (U, C)
         # Length of each word without its padding, which repeats one character; all windows beyond it are equal.
-        lengths = ((chars != chars[:, -1:]) * torch.arange(1, chars.shape[1] + 1)).amax(dim=1)
+        lengths = ((chars != chars[:, -1:]) * torch.arange(1, chars.shape[1] + 1, device=chars.device)).amax(dim=1)
         lengths, order = lengths.sort()
         chars = chars[order]
-        first = torch.arange(len(chars)) * chars.shape[1]  # where each word begins among all characters
+        first = torch.arange(len(chars), device=chars.device) * chars.shape[1]  # where each word begins
         vectors = table.index_select(0, used)  # (A, E)
         best, begins = [], []
         for weight, bias in zip(filters[::2], filters[1::2], strict=True):
             number, _, width = weight.shape
             adds = torch.matmul(vectors, weight.permute(2, 1, 0)).flatten(0, 1)  # (w * A, n)
-            windows = chars.unfold(1, width, 1) + len(used) * torch.arange(width)  # (U, P, w)
+            windows = chars.unfold(1, width, 1) + len(used) * torch.arange(width, device=chars.device)  # (U, P, w)
             some = max(1, min(WORDS, AT_ONCE // (number * windows.shape[1])))
             found = []
             for piece, length in zip(windows.split(some), lengths.split(some), strict=True):
@@ -88,6 +88,6 @@ def _largest(answers: Tensor) -> tuple[Tensor, Tensor]:
     """
     places = answers.shape[1]
     best = answers.amax(dim=1)
-    countdown = torch.arange(places, 0, -1, dtype=answers.dtype)[:, None]
+    countdown = torch.arange(places, 0, -1, dtype=answers.dtype, device=answers.device)[:, None]
     first = places - answers.eq_(best[:, None]).mul_(countdown).amax(dim=1)
     return best, first.clamp_(max=places - 1)  # a NaN equals nothing

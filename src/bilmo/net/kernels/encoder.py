@@ -33,7 +33,7 @@ def linear(weight: Tensor, bias: Tensor, precision: Precision) -> Linear:
 class Tables:
     """Convolutions over a small set of characters: what each of them contributes at each place, computed once.
 
-    A word then costs a few additions of rows, and no product.
+    A word then takes a few row additions and no matrix product.
     """
 
     def __init__(self, table: Tensor, convolutions: Sequence[nn.Conv1d]) -> None:
@@ -41,7 +41,7 @@ class Tables:
         rows, self._filters = len(table), sum(conv.out_channels for conv in convolutions)
         self._widest = max(conv.kernel_size[0] for conv in convolutions)
         self._beyond = rows  # stands for no character: a window that reaches beyond the word is never the largest
-        parts = torch.zeros(self._widest, rows + 1, self._filters)
+        parts = table.new_zeros(self._widest, rows + 1, self._filters)
         at = 0
         for conv in convolutions:
             ours = slice(at, at + conv.out_channels)
@@ -49,7 +49,7 @@ class Tables:
             parts[: conv.kernel_size[0], rows, ours] = -torch.inf
             at = ours.stop
         self._parts = parts.flatten(0, 1)  # (widest * (R + 1), F)
-        self._first = torch.arange(self._widest) * (rows + 1)
+        self._first = torch.arange(self._widest, device="cpu") * (rows + 1)
         self._bias = torch.cat([_bias(conv) for conv in convolutions])
 
     def __call__(self, chars: Tensor) -> Tensor:

@@ -128,8 +128,9 @@ def need_int8() -> None:
 @cache
 def _has_int8() -> bool:
     try:
-        x, weight = torch.ones(2, 64), torch.ones(8, 64)  # the largest possible values, which might overflow
-        x[1] = torch.linspace(-0.01, 0.01, 64)
+        x = torch.ones(2, 64, dtype=torch.float32, device="cpu")  # the largest possible values, which might overflow
+        weight = torch.ones(8, 64, dtype=torch.float32, device="cpu")
+        x[1] = torch.linspace(-0.01, 0.01, 64, dtype=torch.float32, device="cpu")
         product, largest = times(x, _pack(weight))
         return torch.allclose(product * largest, x @ weight.t(), atol=2e-3)
     except (AttributeError, RuntimeError, NotImplementedError, TypeError):
@@ -142,5 +143,6 @@ def _pack(weight: Tensor) -> Any:
     scales = (weight.abs().amax(1) / 127).clamp_min(1e-30).double()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that torch will drop such tensors; `need_int8` detects it
-        whole = torch.quantize_per_channel(weight, scales, torch.zeros(len(weight), dtype=torch.long), 0, torch.qint8)
+        zeros = torch.zeros_like(scales, dtype=torch.long)
+        whole = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
         return torch.ops.quantized.linear_prepack(whole, None)

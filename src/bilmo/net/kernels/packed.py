@@ -28,7 +28,7 @@ HINT = 64
 
 
 class PackedLinear:
-    """x @ w.T + b for weights that do not change any more."""
+    """x @ w.T + b for fixed weights."""
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
         """(O, I) and (O,); both are copied."""
@@ -108,7 +108,9 @@ class PackedWeights:
 def _has_packing() -> bool:
     """Whether torch has the oneDNN operators and they give the right numbers on this machine."""
     try:
-        x, weight, plus = torch.randn(5, 8), torch.randn(16, 8), torch.randn(5, 16)
+        random = torch.Generator("cpu").manual_seed(0)  # loading a model must not change torch's own random state
+        sizes = ((5, 8), (16, 8), (5, 16))
+        x, weight, plus = (torch.randn(s, generator=random, dtype=torch.float32, device="cpu") for s in sizes)
         packed = _pack(weight)
         expected = x @ weight.t()
         product = torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], "")

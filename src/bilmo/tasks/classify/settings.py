@@ -22,7 +22,7 @@ class ClassifySettings(Settings):
     dense: int = 1
     """Number of hidden layers after pooling."""
     batch_norm: bool = False
-    """Batch normalisation before the last layer."""
+    """Use batch normalization before the last layer."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -147,11 +147,11 @@ class Estimator(Generic[Example, ItemT, Answer, SettingsT]):
         return self
 
     def predict(self, texts: Sequence[Example]) -> list[Answer]:
-        """One answer per text, in order."""
+        """One prediction per text, in order."""
         return self.run(texts, self.fitted_network().head.predict)
 
     def confidence(self, texts: Sequence[Example]) -> list[Probabilities]:
-        """For each text the probabilities that are written beside its answer."""
+        """For each text, the probability of each label; for a tagger, the probability of each predicted tag."""
         return self.run(texts, self.fitted_network().head.confidence)
 
     def score(self, texts: Sequence[Example], answers: Sequence[Answer]) -> float:
@@ -207,7 +207,9 @@ class Estimator(Generic[Example, ItemT, Answer, SettingsT]):
     ) -> None:
         """A network with random weights, which depend on the seed only."""
         if elmo is not None and elmo.start == "carry":
-            raise ConfigError("a task starts every sentence afresh; load the model with start='settled' or 'zero'")
+            raise ConfigError(
+                "a task cannot carry a state from sentence to sentence; load the model with start='settled' or 'zero'"
+            )
         with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they are
             torch.manual_seed(settings.seed)
             input = self._input(settings, words, elmo)
@@ -215,7 +217,7 @@ class Estimator(Generic[Example, ItemT, Answer, SettingsT]):
         self.settings_, self.prepared_, self.words_, self.network_ = settings, prepared, words, network
 
     def _input(self, settings: SettingsT, words: TaskWords | None, elmo: Embedder | None) -> TaskInput:
-        tuned = Tuned(elmo.bundle) if elmo is not None and settings.tune else None
+        tuned = Tuned(elmo.bundle, elmo.start_state) if elmo is not None and settings.tune else None
         store = LayerStore(elmo, Path(self.cache) if self.cache else None) if elmo is not None and not tuned else None
         indexer = None
         if words is not None or settings.chars:

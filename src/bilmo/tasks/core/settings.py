@@ -20,7 +20,7 @@ class Settings(InputSettings):
     """The input of a task, the width of its head, and how both are trained."""
 
     tune_rate: float = 0.0001
-    """Learning rate of the biLM where `tune` trains it."""
+    """Learning rate of the biLM if `tune` is set."""
     hidden: int = 200
     """Width of hidden layers, and of one direction of an LSTM."""
     rate: float = 0.001
@@ -32,11 +32,11 @@ class Settings(InputSettings):
     patience: int = 5
     """Stop after this many epochs without a better result on the dev set."""
     dev_share: float = 0.1
-    """Share of the examples that is split off as the dev set where none is given."""
+    """Share of the examples to split off as the dev set if none is given."""
     clip: float = 5.0
     """Maximum norm of all gradients together."""
     lang: str = "auto"
-    """How raw text is split: auto, spaces (it is split already), en, west, zh."""
+    """How raw text is split: auto, spaces (already tokenized), en, west, zh."""
     seed: int = 1
     """Random seed; the same seed gives the same result."""
 

@@ -154,7 +154,7 @@ class Task(ABC, Generic[Example, ItemT, Answer, SettingsT]):
         by_name = SUFFIXES.get(path.suffix.lower()) if path is not None else None
         form = (by_name or self.outputs[0]) if wanted == "auto" else wanted
         if form not in self.outputs:
-            found = f"{path}: the name asks for {form}" if wanted == "auto" else f"--to is {form!r}"
+            found = f"{path}: the file name selects {form}" if wanted == "auto" else f"--to is {form!r}"
             raise ConfigError(f"{found}; predictions of {self.name} can be written as {', '.join(self.outputs)}")
         return form
 

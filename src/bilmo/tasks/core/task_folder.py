@@ -158,7 +158,7 @@ def load(
     """
     path = Path(folder)
     if not (path / CONFIG).is_file() or b'"bilmo_task"' not in (path / CONFIG).read_bytes():
-        raise NotAModel(f"{path}: is not a folder of a task; `bilmo fit` makes them")
+        raise NotAModel(f"{path}: is not the folder of a saved task; `bilmo fit` creates such folders")
     return read_published(lambda: _read_config(path / CONFIG), lambda config: _load(path, config, tasks, elmo))
 
 
@@ -168,8 +168,8 @@ def _load(
     by_name = {task.name: task for task in tasks}
     if config.bilmo_task not in by_name:
         raise ConfigError(
-            f"{path / CONFIG}: holds the task {config.bilmo_task!r}; this bilmo knows {', '.join(by_name)}. "
-            "Install a newer bilmo."
+            f"{path / CONFIG}: contains the task {config.bilmo_task!r}; this version has only {', '.join(by_name)}. "
+            "Install a newer version."
         )
     task = by_name[config.bilmo_task]
     settings = checked(config.settings, task.settings, f"{path / CONFIG}, settings")
@@ -196,12 +196,13 @@ def _read_config(path: Path) -> TaskFile:
     number = found.get("format") if isinstance(found, dict) else None
     if isinstance(number, int) and number < FORMAT:
         raise ConfigError(
-            f"{path}: the task was saved in format {number} by an earlier bilmo; this one reads format {FORMAT}. "
+            f"{path}: the task was saved in format {number} by an earlier version; this version reads format {FORMAT}. "
             "Fit the task again: run the same `bilmo fit` command into a new folder."
         )
     if isinstance(number, int) and number > FORMAT:
         raise ConfigError(
-            f"{path}: the task was saved in format {number}; this bilmo reads format {FORMAT}. Install a newer bilmo."
+            f"{path}: the task was saved in format {number}; this version reads format {FORMAT}. "
+            "Install a newer version."
         )
     return read_json(path, TaskFile)
 
@@ -238,7 +239,7 @@ def _words(folder: Path, config: TaskFile) -> TaskWords | None:
     if facts.given:
         found = _read(folder / VECTORS, config).get("vectors")
         if found is None or tuple(found.shape) != (facts.rows, facts.width):
-            raise WeightsError(f"{folder / VECTORS}: must hold {facts.rows} vectors of width {facts.width}")
+            raise WeightsError(f"{folder / VECTORS}: must contain {facts.rows} vectors of width {facts.width}")
         values = found.numpy().astype(np.float32)
     return TaskWords(vocab, facts.width, facts.lower, values)
 

@@ -14,7 +14,7 @@ from bilmo.errors import TextError
 from bilmo.tasks.data.source import Source, check_form, first_row, is_tokens, json_object, peek, suffix
 
 FORMS = {
-    "conll": "columns, the token first",
+    "conll": "columns with the token first",
     "conllu": "CoNLL-U",
     "jsonl": "JSON lines",
     "lines": "sentences alone, one per line",
@@ -42,7 +42,7 @@ def detect_form(path: Path, form: str = "auto") -> Source:
 
 
 def detect_input_form(path: Path, form: str, is_tag: Callable[[str], bool], column: str) -> Source:
-    """The form of sentences to tag. The file may contain tags: columns between spaces are recognised by trained tags.
+    """The form of sentences to tag. The file may contain tags: columns between spaces are recognized by trained tags.
 
     Without them, such columns look like sentences.
     """
@@ -77,7 +77,7 @@ def read_examples(source: Source, column: str = "") -> list[Tagged]:
         from 1 (default the last).
     """
     if source.form == "lines":
-        raise TextError(f"{source.path}: sentences alone, one per line, have no tags")
+        raise TextError(f"{source.path}: has only sentences, one per line, and no tags")
     found = [Tagged(tokens, tags) for tokens, tags in _entries(source, column, tagged=True) if tags is not None]
     if not found:
         raise TextError(f"{source.path}: contains no tagged sentences")
@@ -159,7 +159,7 @@ def _conllu(path: Path, rows: Iterable[str], place: int) -> Iterator[tuple[str, 
         elif not row.startswith("#"):
             columns = row.split("\t")
             if len(columns) != 10:
-                raise TextError(f"{path}, line {number}: {len(columns)} columns; CoNLL-U has 10, with tabs between")
+                raise TextError(f"{path}, line {number}: {len(columns)} columns; CoNLL-U has 10, separated by tabs")
             if set(columns[0]) <= DIGITS:  # not a multiword token (3-4), not an empty node (3.1)
                 yield columns[1], columns[place]
 

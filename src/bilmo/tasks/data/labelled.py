@@ -21,7 +21,7 @@ RawText = str | Sequence[str]
 FORMS = {
     "tab": "`label<TAB>text`",
     "space": "`label text`",
-    "csv": "CSV with columns `label` and `text`, or just these two",
+    "csv": "CSV with the columns `label` and `text`",
     "jsonl": "JSON lines",
     "folder": "one folder per class",
     "lines": "texts alone, one per line",
@@ -46,7 +46,7 @@ def detect_form(path: Path, form: str = "auto") -> Source:
 
 
 def detect_input_form(path: Path, form: str, is_label: Callable[[str], bool], trained_form: str) -> Source:
-    """The form of texts to predict from. The file may contain labels: they are recognised as those of the training.
+    """The form of texts to predict from. The file may contain labels: they are recognized as those of the training.
 
     trained_form: the form of the training examples. `label text` is accepted only where it is the same, because any
         text looks like it.
@@ -59,7 +59,7 @@ def detect_input_form(path: Path, form: str, is_label: Callable[[str], bool], tr
             if len(row) == 2 and _columns(path, row, labelled=False) is None and not _labels(first, ",", is_label):
                 raise TextError(
                     f"{path}: two columns without names, and the first does not contain the trained labels. "
-                    "Name the columns in a first row, with `text` among them; or give the form with --form."
+                    "Add a first row that names the columns, one of them `text`, or set the format with --form."
                 )
         if found == "tab":
             named = _columns(path, first_row(first).split("\t"), labelled=False) is not None
@@ -98,7 +98,7 @@ def read_examples(source: Source) -> list[Labelled]:
     """Texts and their labels; the error for a line that is neither blank nor of the form names the line."""
     path, form = source.path, source.form
     if form == "lines":
-        raise TextError(f"{path}: texts alone, one per line, have no labels")
+        raise TextError(f"{path}: has only texts, one per line, and no labels")
     examples = [Labelled(text, label) for label, text in _entries(source, labelled=True) if label is not None]
     if not examples:
         raise TextError(f"{path}: contains no examples; every line is blank")
@@ -106,12 +106,12 @@ def read_examples(source: Source) -> list[Labelled]:
     if form in ("tab", "space", "csv") and len(counts) > max(MANY, len(examples) // 2):
         raise TextError(
             f"{path}: {len(counts):,} different labels for {len(examples):,} examples. It was read as {FORMS[form]}; "
-            f"if it is something else, give the form with --form ({', '.join(FORMS)})."
+            f"if it is something else, set the format with --form ({', '.join(FORMS)})."
         )
     first, text = examples[0].label, str(examples[0].text)
     if form in ("tab", "csv") and len(examples) > MANY and counts[first] == 1 and len(text.split()) == 1:
         raise TextError(
-            f"{path}: its first row ({first}, {text}) looks like names of columns, because no other row has that "
+            f"{path}: its first row ({first}, {text}) looks like column names, because no other row has that "
             f"label. {NAME_COLUMNS}"
         )
     return examples
@@ -247,11 +247,11 @@ def _next_row(reader: Iterator[list[str]]) -> list[str] | None:
 def _folder(path: Path) -> Iterator[Entry]:
     """Each folder in it is a class, and each file in that folder an example."""
     if not path.is_dir():
-        raise TextError(f"{path}: is not a folder; this form has one folder per class, with one file per text")
+        raise TextError(f"{path}: is not a folder; this format has one folder per class, with one file per text")
     classes = sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
     if not classes:
         raise TextError(
-            f"{path}: the folder contains no folders; this form has one folder per class, with one file per text"
+            f"{path}: the folder contains no folders; this format has one folder per class, with one file per text"
         )
     for folder in classes:
         for file in files([folder]):

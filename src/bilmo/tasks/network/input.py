@@ -75,7 +75,7 @@ class TaskInput(nn.Module):
         for where, wanted in (("input", settings.elmo_at_input), ("output", settings.elmo_at_output)):
             if bilm and wanted:
                 how = cast("How", settings.mix)
-                mix = Mix(layers=bilm.layers, width=bilm.width, directions=len(bilm.directions), how=how)
+                mix = Mix.for_network(bilm, how)
                 self.mixes[where] = mix
                 self.width += mix.output_width if where == "input" else 0
                 self.output_width += mix.output_width if where == "output" else 0

@@ -99,7 +99,7 @@ class LayerStore:
         with np.errstate(over="ignore"):  # reported below
             halves = [values.transpose(1, 0, 2).astype(np.float16) for values in self.elmo.layers(sentences)]
         if not all(np.isfinite(values).all() for values in halves):
-            raise WeightsError("this model gives values that float16 cannot hold, or that are not finite")
+            raise WeightsError("this model computes values that are not finite or too large for float16")
         return halves
 
     def fill(self, sentences: Sequence[Sentence]) -> Generator[Computed | Waiting, None, None]:
@@ -119,7 +119,7 @@ class LayerStore:
         except (OSError, OutputError) as error:
             cause = error.__cause__ or error  # the error of `new_file` names a temporary file
             raise OutputError(
-                f"{self._folder}: layers cannot be stored there ({getattr(cause, 'strerror', None) or cause}). "
+                f"{self._folder}: layers cannot be stored here ({getattr(cause, 'strerror', None) or cause}). "
                 "Choose another folder with --cache, cache= in Python, or BILMO_CACHE."
             ) from None
         at = 0

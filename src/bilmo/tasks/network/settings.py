@@ -18,7 +18,7 @@ class InputSettings:
     __pydantic_config__ = STRICT
 
     elmo_at: Literal["input", "output", "both", "none"] = "input"
-    """Where mixed ELMo layers are concatenated: `input` of the task's own network, its `output`, `both`, or `none`."""
+    """Where mixed ELMo layers enter the task's own network: at its `input`, at its `output`, at `both`, or `none`."""
     mix: str | tuple[int, ...] = "weighted"
     """How layers are mixed: `weighted` (learned), `top`, `mean`, `concat`, or layer numbers for their mean (`0,1`)."""
     l2: float = 0.001

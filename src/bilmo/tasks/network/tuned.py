@@ -5,29 +5,28 @@ Knows: Bundle, the network. Blind to: files, heads, data.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import replace
 
 from torch import Tensor, nn
 
-from bilmo.embed.embedder import settled
 from bilmo.ids.batch import Batch, Sentence
 from bilmo.net.layers import Layers, PackedLayers
+from bilmo.net.start import StartState
 from bilmo.net.state import State
 from bilmo.store.bundle import Bundle
 
 
 class Tuned(nn.Module):
-    """A copy of the network that is trained with the task; every sentence starts from the model's settled state."""
+    """A copy of the network that is trained with the task."""
 
-    def __init__(self, bundle: Bundle) -> None:
+    def __init__(self, bundle: Bundle, start: State) -> None:
+        """`start` is the state of one row that every sentence starts from."""
         super().__init__()
-        self.bundle = settled(bundle)
-        self.network = copy.deepcopy(bundle.network()).train()
+        self.bundle = replace(bundle, start=start)
+        self.network = bundle.network().train()
         self.indexer = bundle.indexer()
-        assert self.bundle.start is not None
-        self._start: State = self.bundle.start
+        self.start = StartState(start)
 
     def batch(self, sentences: Sequence[Sentence]) -> Batch:
         """Sentences as a batch for the network."""
@@ -35,8 +34,7 @@ class Tuned(nn.Module):
 
     def forward(self, batch: Batch) -> Layers:
         """A batch to its layers, without boundaries."""
-        start = self._start.expand(len(batch.lengths))
-        layers: PackedLayers = self.network(batch, start, separate_graphs=True)[0]
+        layers: PackedLayers = self.network(batch, self.start(len(batch.lengths)), separate_graphs=True)[0]
         return layers.padded().inside()
 
     def learned(self) -> Bundle:

@@ -17,9 +17,9 @@ class TagSettings(Settings):
     """The settings of all tasks, and those of the token head."""
 
     head: str = "bilstm-crf"
-    """`bilstm-crf`, or `linear` (each token alone). Both predict legal sequences of tags only."""
+    """`bilstm-crf`, or `linear` (each token separately). Both predict only legal tag sequences."""
     column: str = ""
-    """The column with the tags: upos or xpos of CoNLL-U (default upos), else a number from 2 (default the last)."""
+    """Column with the tags: `upos` (default) or `xpos` for CoNLL-U, otherwise a number from 2 (default: the last)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

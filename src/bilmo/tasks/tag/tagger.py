@@ -20,7 +20,7 @@ class Tagger(Estimator[Tokens, SentenceItem, Tags, TagSettings]):
 
     >>> Tagger(elmo).fit(sentences, tags).predict(sentences)        # doctest: +SKIP
 
-    Tags that mark spans (IO, IOB1, BIO, BIOES) are predicted as BIOES, which says most about where a span ends, and
+    Tags that mark spans (IO, IOB1, BIO, BIOES) are predicted as BIOES, which marks the end of a span, and
     returned in the scheme of the training data. All other tags are predicted as they are.
     """
 
