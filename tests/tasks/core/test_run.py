@@ -143,6 +143,6 @@ def test_examples_and_answers_may_be_arrays(model, tmp_path):
 
 def test_examples_that_cannot_be_used_leave_no_folder(model, tmp_path):
     bad = Dataset(["a", "b"], ["x"])
-    with pytest.raises(TextError, match="2 texts, but 1 answers"):
+    with pytest.raises(TextError, match="2 texts, but labels for 1"):
         list(run.fit(Classifier(bilmo.load(model)), tmp_path / "out", bad, None, model=str(model)))
     assert not (tmp_path / "out").exists()

@@ -66,7 +66,7 @@ def prepare_examples(
     notes = [*notes, *_label_notes(counts, prepared.count(answer for _, answer in held_out))]
     empty = sum(not tokens_of(item) for part in given for item in part)
     if empty:
-        notes.append(f"{empty:,} texts have no tokens; their predictions can only follow the labels' frequency")
+        notes.append(f"{empty:,} texts have no tokens; their predictions depend only on the frequency of the labels")
     return prepared, TrainingExamples(
         items=[item for item, _ in training],
         dev_items=[item for item, _ in held_out],
@@ -80,12 +80,12 @@ def prepare_examples(
 def listed_data(data: Dataset[Example, Answer]) -> Dataset[Example, Answer]:
     """Lists of examples and answers, of the same length and not empty."""
     if isinstance(data.examples, str) or isinstance(data.answers, str):
-        raise TextError("texts and their answers must be lists; found one string")
+        raise TextError("texts and their labels must be lists; found one string")
     examples, answers = list(data.examples), list(data.answers)
     if len(examples) != len(answers):
-        raise TextError(f"{len(examples)} texts, but {len(answers)} answers; each text needs one")
+        raise TextError(f"there are {len(examples)} texts, but labels for {len(answers)}; each text needs its own")
     if not examples:
-        raise TextError("there are no examples; give at least one text and its answer")
+        raise TextError("there are no examples; give at least one text and its label")
     return Dataset(examples, answers, data.form)
 
 
@@ -104,7 +104,9 @@ def split_off(
     held_out = [one for one, key in zip(labelled, hashes, strict=True) if key <= border]
     training = [one for one, key in zip(labelled, hashes, strict=True) if key > border]
     if not training:
-        raise TextError(f"{len(labelled)} examples are too few different ones to split off a dev set; give a dev set")
+        raise TextError(
+            f"there are too few different texts among {len(labelled)} examples to split off a dev set; give a dev set"
+        )
     return training, held_out
 
 
