@@ -309,7 +309,7 @@ TAG_MISTAKES = {
     "no tags in JSON": (("--train", "bare.jsonl"), 'line 1: has no "tags"'),
     "too few tags": (("--train", "few.jsonl"), 'line 1: needs "tags", one string for each of 2 tokens'),
     "no JSON": (("--train", "broken.jsonl"), "line 1: is not JSON"),
-    "texts alone": (("--form", "lines"), "have no tags"),
+    "texts alone": (("--form", "lines"), "and no tags"),
     "bad form": (("--form", "csv"), "form is 'csv'; accepted: auto, conll"),
     "bad column": (("--column", "9"), "line 1: 2 columns; expected column 9"),
     "no column": (("--column", "first"), "column is 'first'"),
@@ -372,7 +372,7 @@ def test_ctrl_c_keeps_the_best_epoch_and_the_run_can_be_resumed(run, model, tmp_
     with started(tmp_path, *arguments, 3, after=saved) as process:
         _, err = process.communicate()
     assert process.returncode == 130
-    assert "holds the best epoch so far" in err and "Traceback" not in err
+    assert "contains the best epoch so far" in err and "Traceback" not in err
     assert ok(run("predict", out, "-", stdin="a red cow\n")).out
     assert not [file for file in out.iterdir() if file.name.startswith(".")]
     assert "all epochs are done" in ok(run(*arguments, 3)).out

@@ -59,7 +59,7 @@ def test_a_setting_replaces_the_one_in_the_recipe():
         ("[network]\nfilters = []\n", "needs at least one filter"),
         ("[network]\nfilters = [[1, 0]]\n", "filter_number is 0"),
         ("[network]\nmax_characters = 2\n", "max_characters is 2"),
-        ("[network]\ncell_clip = nan\n", "cell_clip is nan; it must be above 0 (inf for no bound)"),
+        ("[network]\ncell_clip = nan\n", "cell_clip is nan; it must be above 0 .inf for no bound."),
         ("[network]\nlayers = 101\n", "layers is 101"),
     ],
 )
@@ -84,7 +84,7 @@ def test_an_unknown_recipe_is_refused_and_the_known_ones_are_named():
 
 def test_cells_are_refused_if_they_would_be_ignored():
     for cell in ("gru", "rnn"):
-        with pytest.raises(ConfigError, match=f"cells is 300 and width is 128; only an LSTM .*, a {cell} has"):
+        with pytest.raises(ConfigError, match=f"cells is 300 and width is 128; only an LSTM .*; a {cell} has"):
             recipe.read("novel", {"cell": cell, "cells": 300})
         assert recipe.read("novel", {"cell": cell}).network.width == 128
         assert recipe.read("novel", {"cell": cell, "cells": 300, "width": 300}).network.width == 300

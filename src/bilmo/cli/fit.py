@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Output = Annotated[
     Path,
-    typer.Option("-o", "--output", help="Folder to create. If it holds an interrupted run, resume that run."),
+    typer.Option("-o", "--output", help="Folder to create. If it contains an interrupted run, that run is resumed."),
 ]
 
 
