@@ -368,7 +368,7 @@ def test_mistakes_of_the_other_commands(run, classifier, another, model, tmp_pat
 def test_ctrl_c_keeps_the_best_epoch_and_the_run_can_be_resumed(run, model, tmp_path):
     train, out = write_texts(tmp_path / "a.tsv"), tmp_path / "out"
     arguments = ["fit", "classify", model, "--train", train, "-o", out, "--patience", 10_000, "--epochs"]
-    saved = SignalAfter("bilmo.tasks.core.folder", "publish", 1, signal.SIGINT)
+    saved = SignalAfter("bilmo.tasks.core.task_folder", "publish", 1, signal.SIGINT)
     with started(tmp_path, *arguments, 3, after=saved) as process:
         _, err = process.communicate()
     assert process.returncode == 130
