@@ -25,7 +25,7 @@ from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
 from bilmo.store.bundle import Bundle
 from bilmo.tasks.core.events import Epoch, Step
 from bilmo.tasks.core.spec import Dataset
-from bilmo.tasks.network.layer_store import LayerStore
+from bilmo.tasks.network.layer_store import Computed, LayerStore
 from bilmo.tasks.tag.tagger import Tagger
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -34,7 +34,7 @@ RESULTS = Path(__file__).parents[1] / "results"
 class Never(LayerStore):
     """Stores nothing."""
 
-    def fill(self, sentences: object) -> Iterator[tuple[int, int]]:
+    def fill(self, sentences: object) -> Iterator[Computed]:
         return iter(())
 
 

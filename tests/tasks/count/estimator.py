@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from bilmo.tasks.core.estimator import Estimator
 from bilmo.tasks.network.head import Head
 from bilmo.tasks.network.input import TaskInput
+from bilmo.tasks.network.probabilities import LabelProbabilities
 from tasks.count.task import COUNT, CountSettings, Pair, PairItem
 
 
@@ -43,8 +44,8 @@ class CountHead(Head[PairItem, int]):
         found: list[int] = self.scores(input, items).argmax(dim=1).tolist()
         return found
 
-    def confidence(self, input: TaskInput, items: Sequence[PairItem]) -> list[list[float]]:
-        found: list[list[float]] = torch.softmax(self.scores(input, items), dim=1).tolist()
+    def confidence(self, input: TaskInput, items: Sequence[PairItem]) -> list[LabelProbabilities]:
+        found: list[LabelProbabilities] = torch.softmax(self.scores(input, items), dim=1).tolist()
         return found
 
 

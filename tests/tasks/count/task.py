@@ -14,6 +14,7 @@ from bilmo.tasks.core.measure import Score, by_label
 from bilmo.tasks.core.settings import Settings
 from bilmo.tasks.core.spec import Dataset, PredictionInput, Prepared, Task
 from bilmo.tasks.data.rows import row
+from bilmo.tasks.network.probabilities import Probabilities
 from bilmo.text.files import lines
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class PreparedCount(Prepared[Pair, PairItem, int, CountSettings]):
         self,
         examples: Sequence[Pair],
         answers: Sequence[int],
-        probabilities: Sequence[Sequence[float]] | None,
+        probabilities: Sequence[Probabilities] | None,
         form: str,
         number: int,
     ) -> Iterator[str]:

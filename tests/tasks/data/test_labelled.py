@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
@@ -149,3 +150,12 @@ def test_other_mistakes_have_clear_errors(tmp_path):
         read(tmp_path / "a.txt", "lines")
     with pytest.raises(TextError, match="is not a folder"):
         read(tmp_path / "a.txt", "folder")
+
+
+def test_long_texts_are_read_and_the_limit_of_the_process_stays(tmp_path):
+    long = "good " * 50_000
+    (tmp_path / "a.csv").write_text(f"label,text\npos,{long}\nneg,bad\n", encoding="utf-8")
+    before = csv.field_size_limit()
+    rows = texts.read_texts(texts.detect_form(tmp_path / "a.csv"))
+    assert next(rows) == long and csv.field_size_limit() == before
+    assert list(rows) == ["bad"] and csv.field_size_limit() == before

@@ -20,6 +20,7 @@ from bilmo.tasks.classify.task import Label, TextItem
 from bilmo.tasks.network.head import Head
 from bilmo.tasks.network.input import TaskInput
 from bilmo.tasks.network.pool import How, Pool
+from bilmo.tasks.network.probabilities import LabelProbabilities
 from bilmo.tasks.network.recurrent import Recurrent
 
 
@@ -79,7 +80,7 @@ class TextHead(Head[TextItem, Label]):
         """The most probable label of each text."""
         return [self.labels[k] for k in self.scores(input, items).argmax(dim=1).tolist()]
 
-    def confidence(self, input: TaskInput, items: Sequence[TextItem]) -> list[list[float]]:
+    def confidence(self, input: TaskInput, items: Sequence[TextItem]) -> list[LabelProbabilities]:
         """For each text the probability of each label."""
-        found: list[list[float]] = torch.softmax(self.scores(input, items), dim=1).tolist()
+        found: list[LabelProbabilities] = torch.softmax(self.scores(input, items), dim=1).tolist()
         return found

@@ -23,6 +23,7 @@ from bilmo.tasks.data import labelled
 from bilmo.tasks.data.labelled import RawText
 from bilmo.tasks.data.rows import row
 from bilmo.tasks.data.splitting import choose_task_split
+from bilmo.tasks.network.probabilities import Probabilities
 from bilmo.text.split import splitter
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class PreparedClassify(Prepared[RawText, TextItem, Label, ClassifySettings]):
         self,
         examples: Sequence[RawText],
         answers: Sequence[Label],
-        probabilities: Sequence[Sequence[float]] | None,
+        probabilities: Sequence[Probabilities] | None,
         form: str,
         number: int,
     ) -> Iterator[str]:

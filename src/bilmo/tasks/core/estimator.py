@@ -30,6 +30,7 @@ from bilmo.tasks.network.batch import Batcher, tokens_of
 from bilmo.tasks.network.head import TaskNetwork
 from bilmo.tasks.network.input import CHAR_MOST, CHAR_WINDOW, LearnedMix, TaskInput
 from bilmo.tasks.network.layer_store import LayerStore, Waiting
+from bilmo.tasks.network.probabilities import Probabilities
 from bilmo.tasks.network.tuned import Tuned
 from bilmo.tasks.network.words import TaskWords, words_of
 
@@ -149,7 +150,7 @@ class Estimator(Generic[Example, ItemT, Answer, SettingsT]):
         """One prediction per text, in order."""
         return self.run(texts, self.fitted_network().head.predict)
 
-    def confidence(self, texts: Sequence[Example]) -> list[list[float]]:
+    def confidence(self, texts: Sequence[Example]) -> list[Probabilities]:
         """For each text, the probability of each label; for a tagger, the probability of each predicted tag."""
         return self.run(texts, self.fitted_network().head.confidence)
 
@@ -175,7 +176,7 @@ class Estimator(Generic[Example, ItemT, Answer, SettingsT]):
 
     def training(
         self, train: Dataset[Example, Answer], *, dev: Dataset[Example, Answer] | None = None
-    ) -> Training[ItemT, Answer]:
+    ) -> Training[Example, ItemT, Answer, SettingsT]:
         """Check settings and examples and build the network: everything before the first step."""
         settings: SettingsT = check_settings(self.settings, self.task.settings)
         if self.elmo is not None and not isinstance(self.elmo, Embedder):
@@ -247,7 +248,7 @@ class Estimator(Generic[Example, ItemT, Answer, SettingsT]):
         return self.network_
 
     def run(
-        self, texts: Sequence[Example], function: Callable[[TaskInput, Sequence[ItemT]], list[Result]]
+        self, texts: Sequence[Example], function: Callable[[TaskInput, Sequence[ItemT]], Sequence[Result]]
     ) -> list[Result]:
         """The results of a function of the head, one per text, in order."""
         if isinstance(texts, str):
@@ -255,10 +256,12 @@ class Estimator(Generic[Example, ItemT, Answer, SettingsT]):
         return run_items(self.fitted_network(), self.prepared_.items(list(texts)), function)
 
 
-class Training(Generic[ItemT, Answer]):
+class Training(Generic[Example, ItemT, Answer, SettingsT]):
     """The training of an estimator. The caller saves: `loop` gives and takes checkpoints."""
 
-    def __init__(self, task: Estimator[Any, ItemT, Answer, Any], examples: TrainingExamples[ItemT, Answer]) -> None:
+    def __init__(
+        self, task: Estimator[Example, ItemT, Answer, SettingsT], examples: TrainingExamples[ItemT, Answer]
+    ) -> None:
         self._task, self._examples = task, examples
         self.loop = TrainingLoop(task.network_, task.settings_, examples.items, self._evaluate)
 
@@ -303,7 +306,7 @@ def store_layers(
 def run_items(
     network: TaskNetwork[ItemT, Answer],
     items: Sequence[ItemT],
-    function: Callable[[TaskInput, Sequence[ItemT]], list[Result]],
+    function: Callable[[TaskInput, Sequence[ItemT]], Sequence[Result]],
 ) -> list[Result]:
     """Apply a function of the head to all items, in batches of similar length."""
     network.eval()

@@ -85,7 +85,7 @@ def listed_data(data: Dataset[Example, Answer]) -> Dataset[Example, Answer]:
     if len(examples) != len(answers):
         raise TextError(f"there are {len(examples)} texts, but labels for {len(answers)}; each text needs its own")
     if not examples:
-        raise TextError("there are no examples; give at least one text and its answer")
+        raise TextError("there are no examples; give at least one text and its label")
     return Dataset(examples, answers, data.form)
 
 
@@ -104,7 +104,9 @@ def split_off(
     held_out = [one for one, key in zip(labelled, hashes, strict=True) if key <= border]
     training = [one for one, key in zip(labelled, hashes, strict=True) if key > border]
     if not training:
-        raise TextError(f"{len(labelled)} examples are too few different ones to split off a dev set; give a dev set")
+        raise TextError(
+            f"there are too few different texts among {len(labelled)} examples to split off a dev set; give a dev set"
+        )
     return training, held_out
 
 

@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from bilmo.store.run import WORK, Identity, open_run
 from bilmo.tasks.core import checkpoint, task_folder
 from bilmo.tasks.core.estimator import Estimator, Training
 from bilmo.tasks.core.events import Epoch, Event, Finished
-from bilmo.tasks.core.spec import Answer, AnyEstimator, Dataset, Example, ItemT, SettingsT
+from bilmo.tasks.core.spec import Answer, Dataset, Example, ItemT, SettingsT
 from bilmo.tasks.network.words import identity as identity_of_words
 
 LENGTH = ("epochs", "patience")
@@ -54,7 +53,11 @@ def fit(
             yield event
 
 
-def _identity(task: AnyEstimator, train: Dataset[Any, Any], dev: Dataset[Any, Any] | None) -> Identity:
+def _identity(
+    task: Estimator[Example, ItemT, Answer, SettingsT],
+    train: Dataset[Example, Answer],
+    dev: Dataset[Example, Answer] | None,
+) -> Identity:
     """What a run must have in common with the one that it resumes."""
     settings = {name: value for name, value in asdict(task.settings_).items() if name not in LENGTH}
     examples = [(part.examples, part.answers) if part is not None else None for part in (train, dev)]
@@ -77,7 +80,7 @@ def _plain(value: object) -> object:
     raise TypeError(f"{type(value).__name__} cannot be an example or an answer")
 
 
-def _resume(training: Training[ItemT, Answer], path: Path) -> None:
+def _resume(training: Training[Example, ItemT, Answer, SettingsT], path: Path) -> None:
     saved = checkpoint.read(path)
     try:
         training.loop.resume(saved)

@@ -24,6 +24,7 @@ from bilmo.net.config import STRICT
 from bilmo.tasks.core.measure import Score
 from bilmo.tasks.core.settings import Settings
 from bilmo.tasks.data.rows import SUFFIXES
+from bilmo.tasks.network.probabilities import Probabilities
 
 if TYPE_CHECKING:
     from bilmo.tasks.core.estimator import Estimator
@@ -101,7 +102,7 @@ class Prepared(ABC, Generic[Example, ItemT, Answer, SettingsT]):
         self,
         examples: Sequence[Example],
         answers: Sequence[Answer],
-        probabilities: Sequence[Sequence[float]] | None,
+        probabilities: Sequence[Probabilities] | None,
         form: str,
         number: int,
     ) -> Iterator[str]:

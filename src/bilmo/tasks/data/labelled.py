@@ -226,14 +226,22 @@ def _csv(path: Path, rows: Iterable[str], *, labelled: bool) -> Iterator[Entry]:
 
 def _csv_rows(path: Path, rows: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
     """Rows that are not blank, each with the number of its last line."""
-    csv.field_size_limit(sys.maxsize)
     reader = csv.reader(row + "\n" for row in rows)
     try:
-        for row in reader:
+        while (row := _next_row(reader)) is not None:
             if any(row):
                 yield reader.line_num, row
     except csv.Error as error:
         raise TextError(f"{path}, line {reader.line_num}: is not CSV ({error})") from None
+
+
+def _next_row(reader: Iterator[list[str]]) -> list[str] | None:
+    """The next row, however long its texts are; None at the end. The limit is one of the whole process."""
+    limit = csv.field_size_limit(sys.maxsize)
+    try:
+        return next(reader, None)
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _folder(path: Path) -> Iterator[Entry]:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from bilmo.tasks.network.batch import Item
 from bilmo.tasks.network.input import TaskInput
+from bilmo.tasks.network.probabilities import Probabilities
 
 ItemT = TypeVar("ItemT", bound=Item)
 Answer = TypeVar("Answer")
@@ -30,8 +31,8 @@ class Head(nn.Module, ABC, Generic[ItemT, Answer]):
         """One answer per item."""
 
     @abstractmethod
-    def confidence(self, input: TaskInput, items: Sequence[ItemT]) -> list[list[float]]:
-        """For each item the probabilities that are written beside its answer: one per label, or one per token."""
+    def confidence(self, input: TaskInput, items: Sequence[ItemT]) -> Sequence[Probabilities]:
+        """For each item the probabilities that are written beside its answer."""
 
 
 class TaskNetwork(nn.Module, Generic[ItemT, Answer]):

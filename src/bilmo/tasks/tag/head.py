@@ -18,6 +18,7 @@ from bilmo.tasks.data import spans
 from bilmo.tasks.network.crf import CRF
 from bilmo.tasks.network.head import Head
 from bilmo.tasks.network.input import TaskInput
+from bilmo.tasks.network.probabilities import TagProbabilities
 from bilmo.tasks.network.recurrent import Recurrent
 from bilmo.tasks.tag.settings import TagSettings
 from bilmo.tasks.tag.task import SentenceItem, Tags
@@ -67,12 +68,14 @@ class TagHead(Head[SentenceItem, Tags]):
             return found
         return [spans.write(spans.spans(tags), len(tags), self.scheme) for tags in found]
 
-    def confidence(self, input: TaskInput, items: Sequence[SentenceItem]) -> list[list[float]]:
+    def confidence(self, input: TaskInput, items: Sequence[SentenceItem]) -> list[TagProbabilities]:
         """For each token the probability of the tag that `predict` gives it."""
         scores, mask = self.scores(input, items)
         values = self.crf.probabilities(scores, mask)
         paths = self.crf.best(scores, mask)
-        return [[float(values[row, t, k]) for t, k in enumerate(path)] for row, path in enumerate(paths)]
+        return [
+            TagProbabilities([float(values[row, t, k]) for t, k in enumerate(path)]) for row, path in enumerate(paths)
+        ]
 
     def probabilities(self, input: TaskInput, items: Sequence[SentenceItem]) -> list[list[list[float]]]:
         """For each token the probability of each tag that the network predicts."""

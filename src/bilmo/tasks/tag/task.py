@@ -20,6 +20,7 @@ from bilmo.tasks.core.spec import Dataset, PredictionInput, Prepared, Task
 from bilmo.tasks.data import columns, spans
 from bilmo.tasks.data.rows import row
 from bilmo.tasks.data.splitting import choose_task_split
+from bilmo.tasks.network.probabilities import Probabilities
 from bilmo.tasks.tag.settings import TagSettings
 from bilmo.text.split import SAMPLE, splitter
 
@@ -124,7 +125,7 @@ class PreparedTag(Prepared[Tokens, SentenceItem, Tags, TagSettings]):
         self,
         examples: Sequence[Tokens],
         answers: Sequence[Tags],
-        probabilities: Sequence[Sequence[float]] | None,
+        probabilities: Sequence[Probabilities] | None,
         form: str,
         number: int,
     ) -> Iterator[str]:
