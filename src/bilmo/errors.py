@@ -77,5 +77,5 @@ def need(module: str, *, extra: str, purpose: str) -> ModuleType:
     except ImportError as error:
         raise MissingExtra(
             f"{purpose} needs the package {module}, which is not installed. "
-            f"Install it with: pip install 'bilmo[{extra}]'"
+            f"Install it with: pip install 'bilmo[{extra}]', or in a clone: pip install '.[{extra}]'"
         ) from error
