@@ -222,7 +222,7 @@ def test_a_file_is_replaced_only_on_success(tmp_path, ending):
 
 @pytest.mark.parametrize("name", ["out", "out.txt", "out.json", "h5", "out.h5.gz"])
 def test_an_unknown_ending_is_refused(tmp_path, name):
-    with pytest.raises(OutputError, match=r"decides the format; accepted: \.h5, \.hdf5, \.parquet"):
+    with pytest.raises(OutputError, match=r"selects the format; accepted: \.h5, \.hdf5, \.parquet"):
         check(tmp_path / name, compress=False)
 
 
