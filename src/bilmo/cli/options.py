@@ -105,7 +105,9 @@ RunFolder = Annotated[
         "-o", "--output", help="Model folder to create. If it contains an interrupted run, that run is resumed."
     ),
 ]
-Minutes = Annotated[float | None, typer.Option(help="Minutes to train, instead of epochs.", show_default=RECIPE_DEFAULT)]
+Minutes = Annotated[
+    float | None, typer.Option(help="Minutes to train, instead of epochs.", show_default=RECIPE_DEFAULT)
+]
 Epochs = Annotated[
     float | None,
     typer.Option(help="Maximum number of passes over the text; fractions are allowed.", show_default=RECIPE_DEFAULT),
