@@ -36,7 +36,7 @@ def trained(tmp_path_factory):
 def test_train_shows_the_facts_first_and_results_on_standard_output(trained):
     _, done = trained
     names = [line.split("  ")[0] for line in done.out.splitlines()]
-    shown = "split, text, held out, vocabulary, unknown words, parameters, memory, time left, run"
+    shown = "lang, text, held out, vocabulary, unknown words, parameters, memory, time left, run"
     assert names[:9] == shown.split(", ")
     assert done.out.splitlines()[-1].startswith("model: training is complete; 26 steps in ")
     assert done.err.startswith("reading the text\n") and done.err.count("held-out perplexity") == 3
