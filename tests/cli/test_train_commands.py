@@ -9,7 +9,7 @@ import pytest
 
 import bilmo
 from bilmo.errors import BilmoError
-from bilmo.train.loop import Loop
+from bilmo.training.loop import Loop
 from program import program
 from small_runs import threads, write_text
 

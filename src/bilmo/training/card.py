@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields
 
-from bilmo.train.checkpoint import Progress
-from bilmo.train.corpus import Facts
-from bilmo.train.events import Evaluation
-from bilmo.train.recipe import Recipe
+from bilmo.training.checkpoint import Progress
+from bilmo.training.corpus import Facts
+from bilmo.training.events import Evaluation
+from bilmo.training.recipe import Recipe
 
 
 @dataclass(frozen=True)
