@@ -12,7 +12,7 @@ import pytest
 import bilmo
 from bilmo.tasks.classify.settings import ClassifySettings
 from bilmo.tasks.tag.settings import TagSettings
-from bilmo.train.recipe import NetworkRecipe, TextRecipe, TrainRecipe
+from bilmo.training.recipe import NetworkRecipe, TextRecipe, TrainRecipe
 from cli.test_help import COMMANDS, TASKS, inner
 
 PAGE = Path(__file__).parents[2] / "docs" / "decisions" / "command-line.md"
