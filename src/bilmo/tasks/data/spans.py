@@ -60,7 +60,7 @@ def _starts(before: str, prefix: str, other_kind: bool) -> bool:
 
 
 def scheme_of(sentences: Iterable[Sequence[str]]) -> tuple[Scheme, list[Place]]:
-    """The scheme that the fewest tags violate, and where these tags are; one tag of no scheme makes the scheme plain."""
+    """The scheme that the fewest tags violate, and their places; one tag of no scheme makes the scheme plain."""
     prefixes: set[str] = set()
     wrong: dict[Scheme, list[Place]] = {"BIOES": [], "BIO": [], "IOB1": []}
     for number, tags in enumerate(sentences):
