@@ -73,8 +73,8 @@ def train(
     """
     from bilmo.cli.show import tables as show
     from bilmo.cli.show import training
-    from bilmo.train import recipe as recipes
-    from bilmo.train import run
+    from bilmo.training import recipe as recipes
+    from bilmo.training import run
 
     given: dict[str, Any] = {
         "lang": lang,

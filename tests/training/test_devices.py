@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from bilmo.train.run import train
+from bilmo.training.run import train
 from program import program
 from small_runs import log, loop, recipe, same_bits, weights, write_text
 

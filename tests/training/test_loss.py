@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
-import bilmo.train.loss
+import bilmo.training.loss
 from bilmo.net.softmax import Softmax
-from bilmo.train.loss import LogUniform, full_loss, sampled_loss
+from bilmo.training.loss import LogUniform, full_loss, sampled_loss
 
 
 def problem(words=50, width=6, positions=17, seed=0):
@@ -24,7 +24,7 @@ def gradients(loss, softmax, outputs):
 
 @pytest.mark.parametrize("at_once", [1, 120, 1 << 22])
 def test_the_full_loss_and_its_gradients_are_those_of_plain_autograd(monkeypatch, at_once):
-    monkeypatch.setattr(bilmo.train.loss, "LOGITS_AT_ONCE", at_once)
+    monkeypatch.setattr(bilmo.training.loss, "LOGITS_AT_ONCE", at_once)
     softmax, outputs, targets = problem()
     logits = outputs @ softmax.weight.t() + softmax.bias
     expected = torch.nn.functional.cross_entropy(logits, targets, reduction="mean")
@@ -104,7 +104,7 @@ def test_a_target_that_was_drawn_does_not_count_twice():
 
 @pytest.mark.parametrize("at_once", [1, 1 << 22])
 def test_the_sampled_gradients_are_those_of_plain_autograd(monkeypatch, at_once):
-    monkeypatch.setattr(bilmo.train.loss, "LOGITS_AT_ONCE", at_once)
+    monkeypatch.setattr(bilmo.training.loss, "LOGITS_AT_ONCE", at_once)
     softmax, outputs, targets = problem(words=40)
     words, draws = LogUniform(40).draw(12, np.random.default_rng(5))
     correction = LogUniform(40).log_expected(torch.arange(40), draws)

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import bilmo
-from bilmo.train import recipe as recipes
-from bilmo.train.corpus import Corpus
-from bilmo.train.run import train
+from bilmo.training import recipe as recipes
+from bilmo.training.corpus import Corpus
+from bilmo.training.run import train
 from program import SignalAfter, program, started, wait_until_stopped
 from small_runs import log, same_bits, threads, weights, write_text
 
@@ -45,7 +45,7 @@ def again(undisturbed, tmp_path):
 
 
 def after(function: str, calls: int, number: signal.Signals) -> SignalAfter:
-    return SignalAfter("bilmo.train.run", function, calls, number)
+    return SignalAfter("bilmo.training.run", function, calls, number)
 
 
 def test_the_model_of_a_run_loads_embeds_and_scores(undisturbed):

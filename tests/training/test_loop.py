@@ -10,16 +10,16 @@ import torch
 
 import bilmo
 import bilmo.store.card
-import bilmo.train.cost
-import bilmo.train.loop
-import bilmo.train.run
+import bilmo.training.cost
+import bilmo.training.loop
+import bilmo.training.run
 from bilmo.errors import BilmoError
-from bilmo.train import checkpoint
-from bilmo.train.cost import estimate
-from bilmo.train.events import Evaluation, Finished, Step
-from bilmo.train.loop import Loop
-from bilmo.train.loss import full_loss
-from bilmo.train.run import train
+from bilmo.training import checkpoint
+from bilmo.training.cost import estimate
+from bilmo.training.events import Evaluation, Finished, Step
+from bilmo.training.loop import Loop
+from bilmo.training.loss import full_loss
+from bilmo.training.run import train
 from program import program
 from small_runs import log, loop, recipe, write_text
 
@@ -45,7 +45,7 @@ class Exploding:
 
     def __init__(self, monkeypatch):
         self.instead = None
-        monkeypatch.setattr(bilmo.train.loop, "full_loss", self)
+        monkeypatch.setattr(bilmo.training.loop, "full_loss", self)
 
     def __call__(self, softmax, outputs, targets):
         mean, each = full_loss(softmax, outputs, targets)
@@ -136,7 +136,7 @@ def test_spoiled_weights_are_replaced_by_those_of_the_last_checkpoint(tmp_path, 
             super().__init__(*arguments)
             loops.append(self)
 
-    monkeypatch.setattr(bilmo.train.run, "Loop", Watched)
+    monkeypatch.setattr(bilmo.training.run, "Loop", Watched)
     skipped = []
     for event in train([text], tmp_path / "model", recipe(tmp_path, save_every=5)):
         if isinstance(event, Step):
@@ -163,7 +163,7 @@ def test_the_command_reports_what_exploded_and_stops_with_an_error(tmp_path, mon
         mean, each = full_loss(softmax, outputs, targets)
         return (mean * math.nan if len(calls) > 2 + 13 else mean), each  # two are tried before the first step
 
-    monkeypatch.setattr(bilmo.train.loop, "full_loss", explode)
+    monkeypatch.setattr(bilmo.training.loop, "full_loss", explode)
     done = program(tmp_path, *COMMAND)
     assert done.code == 1 and "10 steps in a row exploded" in done.err
     assert done.err.count("the loss exploded (nan); the step was skipped") == 9
@@ -231,7 +231,7 @@ def test_a_trial_step_changes_nothing(tmp_path):
 def test_the_time_of_a_run_is_estimated_before_it_starts_and_when_it_is_resumed(tmp_path, monkeypatch):
     text = write_text(tmp_path)
     monkeypatch.setattr(Loop, "try_step", lambda self, text: 60.0)  # one minute per step
-    monkeypatch.setattr(bilmo.train.cost, "evaluation_seconds", lambda loop: 0.0)
+    monkeypatch.setattr(bilmo.training.cost, "evaluation_seconds", lambda loop: 0.0)
     done = program(tmp_path, *COMMAND)
     steps = len(log(tmp_path / "model", "step"))
     assert f"time left      about 0:{steps}:00" in done.out and "run            new" in done.out
@@ -244,7 +244,7 @@ def test_the_time_of_a_run_is_estimated_before_it_starts_and_when_it_is_resumed(
     assert again.resumed and again.cost.seconds == pytest.approx(60 * (steps - 10))  # the checkpoint of step 10
     timed = next(train([text], tmp_path / "timed", recipe(tmp_path, minutes=3)))
     assert timed.cost.seconds == 180
-    monkeypatch.setattr(bilmo.train.cost, "evaluation_seconds", lambda loop: 100.0)
+    monkeypatch.setattr(bilmo.training.cost, "evaluation_seconds", lambda loop: 100.0)
     evaluated = next(train([text], tmp_path / "evaluated", recipe(tmp_path, evaluate_every=steps // 2)))
     assert evaluated.cost.seconds == pytest.approx(60 * steps + 100 * steps / (steps // 2))
 

@@ -232,7 +232,7 @@ def _check(recipe: Any, name: str, sound: Callable[[Any], bool], needed: str) ->
 def read(name: str, changes: dict[str, Any] | None = None) -> Recipe:
     """A shipped recipe by name, or a TOML file; `changes` replaces single settings, by name."""
     if name in SHIPPED:
-        text, where = (files("bilmo.train") / "recipes" / f"{name}.toml").read_text(encoding="utf-8"), name
+        text, where = (files("bilmo.training") / "recipes" / f"{name}.toml").read_text(encoding="utf-8"), name
     else:
         path = Path(name)
         if not path.is_file():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bilmo.train.prior import Prior, discount
+from bilmo.training.prior import Prior, discount
 from small_runs import loop, write_text
 
 UNKNOWN = 2

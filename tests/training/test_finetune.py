@@ -10,12 +10,12 @@ import bilmo
 from bilmo.errors import ConfigError
 from bilmo.formats import open as layouts
 from bilmo.ids.vocab import Vocab
-from bilmo.train import checkpoint
-from bilmo.train.build import plan_finetuning
-from bilmo.train.events import Evaluation, Finished, Ready, Step
-from bilmo.train.prior import Prior
-from bilmo.train.recipe import TextRecipe
-from bilmo.train.run import Base, train
+from bilmo.training import checkpoint
+from bilmo.training.build import plan_finetuning
+from bilmo.training.events import Evaluation, Finished, Ready, Step
+from bilmo.training.prior import Prior
+from bilmo.training.recipe import TextRecipe
+from bilmo.training.run import Base, train
 from program import program, started
 from small_runs import log, recipe, same_bits, weights, write_text
 

@@ -12,9 +12,9 @@ from safetensors import SafetensorError
 import bilmo
 from bilmo.errors import DamagedFile, OutputError
 from bilmo.store import checkpoint as checkpoint_files
-from bilmo.train import checkpoint
-from bilmo.train.events import Step
-from bilmo.train.run import train
+from bilmo.training import checkpoint
+from bilmo.training.events import Step
+from bilmo.training.run import train
 from program import program
 from small_runs import recipe, same_bits, weights, write_text
 

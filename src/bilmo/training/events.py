@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bilmo.train.checkpoint import Progress
-from bilmo.train.corpus import Facts
+from bilmo.training.checkpoint import Progress
+from bilmo.training.corpus import Facts
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from bilmo.errors import ConfigError
-from bilmo.train.model import PER_WORD_WEIGHTS
-from bilmo.train.recipe import TrainRecipe
+from bilmo.training.model import PER_WORD_WEIGHTS
+from bilmo.training.recipe import TrainRecipe
 
 FLOOR, NO_FLOOR = 1e-4, 1e-8
 """Adam divides a gradient by its usual size. The row of a rare word seldom has a gradient, so its usual size is almost

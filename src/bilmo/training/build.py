@@ -24,8 +24,8 @@ from bilmo.net.config import BiLMConfig
 from bilmo.net.softmax import Softmax
 from bilmo.store import vectors_file as vectors
 from bilmo.store.bundle import Bundle
-from bilmo.train.model import PER_WORD_WEIGHTS, LanguageModel, TrainingOptions
-from bilmo.train.recipe import NetworkRecipe, TextRecipe
+from bilmo.training.model import PER_WORD_WEIGHTS, LanguageModel, TrainingOptions
+from bilmo.training.recipe import NetworkRecipe, TextRecipe
 
 
 @contextmanager

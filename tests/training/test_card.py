@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 
 from bilmo.formats import open as layouts
-from bilmo.train import recipe as recipes
-from bilmo.train.card import TrainingSection, toml
-from bilmo.train.checkpoint import Progress
-from bilmo.train.corpus import Facts
-from bilmo.train.events import Evaluation
-from bilmo.train.recipe import SHIPPED, NetworkRecipe, Recipe
-from bilmo.train.run import Base, train
+from bilmo.training import recipe as recipes
+from bilmo.training.card import TrainingSection, toml
+from bilmo.training.checkpoint import Progress
+from bilmo.training.corpus import Facts
+from bilmo.training.events import Evaluation
+from bilmo.training.recipe import SHIPPED, NetworkRecipe, Recipe
+from bilmo.training.run import Base, train
 from small_runs import log, recipe, write_text
 
 RECIPE_IN_CARD = re.compile(r"^```toml\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -14,8 +14,8 @@ from bilmo.ids.chars import Ids
 from bilmo.ids.windows import Text, Whole
 from bilmo.net.config import Direction
 from bilmo.net.state import State
-from bilmo.train.loss import full_loss
-from bilmo.train.model import LanguageModel, WordArrays
+from bilmo.training.loss import full_loss
+from bilmo.training.model import LanguageModel, WordArrays
 
 BATCH = 2048
 """Words per batch."""

@@ -24,7 +24,7 @@ from bilmo.net.config import Direction
 from bilmo.net.softmax import Softmax
 from bilmo.net.start import StartState
 from bilmo.net.state import State
-from bilmo.train.loss import Loss
+from bilmo.training.loss import Loss
 
 
 class WordArrays:

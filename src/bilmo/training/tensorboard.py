@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bilmo.train.events import Evaluation, Step
+from bilmo.training.events import Evaluation, Step
 
 
 @contextmanager

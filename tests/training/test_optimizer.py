@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bilmo.train.optimizer import optimizer_of, rate_at
-from bilmo.train.recipe import TrainRecipe
+from bilmo.training.optimizer import optimizer_of, rate_at
+from bilmo.training.recipe import TrainRecipe
 from small_runs import loop, write_text
 
 RATE = 0.01

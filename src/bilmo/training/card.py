@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields
 
-from bilmo.train.checkpoint import Progress
-from bilmo.train.corpus import Facts
-from bilmo.train.events import Evaluation
-from bilmo.train.recipe import Recipe
+from bilmo.training.checkpoint import Progress
+from bilmo.training.corpus import Facts
+from bilmo.training.events import Evaluation
+from bilmo.training.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class TrainingSection:
         tokens, sentences = self.corpus.tokens, self.corpus.sentences
         rows = [
             ("text", ", ".join(self.texts)),
-            ("split", self.corpus.lang),
+            ("lang", self.corpus.lang),
             ("trained on", f"{tokens['train']:,} words in {sentences['train']:,} sentences"),
             ("held out", f"{tokens['held_out']:,} words in {sentences['held_out']:,} sentences, never trained on"),
             ("steps", f"{progress.steps:,} ({_epochs(progress)})"),

@@ -31,19 +31,19 @@ from bilmo.store.run import WORK, Identity, open_run
 from bilmo.store.validate import sha256_of
 from bilmo.text.files import STDIN, all_lines, files
 from bilmo.text.split import choose_split
-from bilmo.train import checkpoint
-from bilmo.train import corpus as corpora
-from bilmo.train.build import ModelPlan, plan_finetuning, plan_model
-from bilmo.train.card import TrainingSection
-from bilmo.train.corpus import Corpus
-from bilmo.train.cost import estimate, need_memory
-from bilmo.train.curve import draw
-from bilmo.train.events import Evaluation, Event, Finished, Ready, Step
-from bilmo.train.loop import Loop
-from bilmo.train.model import WordArrays
-from bilmo.train.optimizer import device_of
-from bilmo.train.recipe import Recipe
-from bilmo.train.tensorboard import tensorboard
+from bilmo.training import checkpoint
+from bilmo.training import corpus as corpora
+from bilmo.training.build import ModelPlan, plan_finetuning, plan_model
+from bilmo.training.card import TrainingSection
+from bilmo.training.corpus import Corpus
+from bilmo.training.cost import estimate, need_memory
+from bilmo.training.curve import draw
+from bilmo.training.events import Evaluation, Event, Finished, Ready, Step
+from bilmo.training.loop import Loop
+from bilmo.training.model import WordArrays
+from bilmo.training.optimizer import device_of
+from bilmo.training.recipe import Recipe
+from bilmo.training.tensorboard import tensorboard
 
 CORPUS, LOG, CURVE = "corpus", "train.jsonl", "curve.svg"
 RESTORE_AFTER, GIVE_UP_AFTER = 3, 10

@@ -1,8 +1,8 @@
 import pytest
 
 from bilmo.errors import ConfigError
-from bilmo.train import recipe
-from bilmo.train.recipe import SHIPPED, Recipe
+from bilmo.training import recipe
+from bilmo.training.recipe import SHIPPED, Recipe
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -28,16 +28,16 @@ from bilmo.net.config import Direction
 from bilmo.net.state import State
 from bilmo.store.bundle import Bundle
 from bilmo.store.checkpoint import load_optimizer, optimizer_tensors
-from bilmo.train.build import ModelPlan, seeded
-from bilmo.train.checkpoint import Checkpoint, Progress
-from bilmo.train.corpus import Corpus
-from bilmo.train.evaluate import evaluate
-from bilmo.train.events import Evaluation, Finished, Step
-from bilmo.train.loss import full_loss, sampled_loss
-from bilmo.train.model import LanguageModel, StepLoss, TrainingOptions, WordArrays
-from bilmo.train.optimizer import device_of, optimizer_of, rate_at
-from bilmo.train.prior import Prior
-from bilmo.train.recipe import TrainRecipe
+from bilmo.training.build import ModelPlan, seeded
+from bilmo.training.checkpoint import Checkpoint, Progress
+from bilmo.training.corpus import Corpus
+from bilmo.training.evaluate import evaluate
+from bilmo.training.events import Evaluation, Finished, Step
+from bilmo.training.loss import full_loss, sampled_loss
+from bilmo.training.model import LanguageModel, StepLoss, TrainingOptions, WordArrays
+from bilmo.training.optimizer import device_of, optimizer_of, rate_at
+from bilmo.training.prior import Prior
+from bilmo.training.recipe import TrainRecipe
 
 FULL_SOFTMAX = 10_000
 """Largest vocabulary for which `softmax = "auto"` means the full softmax."""

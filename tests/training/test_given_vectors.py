@@ -6,7 +6,7 @@ import torch
 
 from bilmo.errors import ConfigError
 from bilmo.formats import open as layouts
-from bilmo.train.run import train
+from bilmo.training.run import train
 from program import program
 from small_runs import recipe, write_text
 

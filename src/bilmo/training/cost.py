@@ -10,8 +10,8 @@ import sys
 import time
 
 from bilmo.errors import ConfigError
-from bilmo.train.events import Cost
-from bilmo.train.loop import EVALUATION_WORDS, Loop
+from bilmo.training.events import Cost
+from bilmo.training.loop import EVALUATION_WORDS, Loop
 
 try:
     import resource

@@ -1,4 +1,4 @@
-"""The models that come with bilmo: a folder for each beside this file, found by its name.
+"""The models that come with bilmo: a folder for each in `models/`, found by its name.
 
 Knows: the file system. Blind to: what a model is.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-BOX = Path(__file__).parent
+BOX = Path(__file__).parents[1] / "models"
 
 
 def installed() -> dict[str, Path]:

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import bilmo.train.corpus
+import bilmo.training.corpus
 from bilmo.errors import DamagedFile, TextError
-from bilmo.train.corpus import Corpus, build
+from bilmo.training.corpus import Corpus, build
 
 LINES = [f"{word} cat sat on mat number {n} ." for n in range(200) for word in ("the", "a")]
 
@@ -50,7 +50,7 @@ def test_the_seed_decides_what_is_held_out(tmp_path):
 
 def test_renumbering_in_pieces_changes_nothing(tmp_path, monkeypatch):
     whole = build(LINES, "spaces", tmp_path / "a", held_out=0.2, seed=1)
-    monkeypatch.setattr(bilmo.train.corpus, "IDS_AT_ONCE", 7)
+    monkeypatch.setattr(bilmo.training.corpus, "IDS_AT_ONCE", 7)
     pieces = build(LINES, "spaces", tmp_path / "b", held_out=0.2, seed=1)
     assert np.array_equal(whole.text("train").ids, pieces.text("train").ids)
 

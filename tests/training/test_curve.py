@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bilmo.train import curve
-from bilmo.train.events import Evaluation, Step
-from bilmo.train.run import train
-from bilmo.train.tensorboard import tensorboard
+from bilmo.training import curve
+from bilmo.training.events import Evaluation, Step
+from bilmo.training.run import train
+from bilmo.training.tensorboard import tensorboard
 from small_runs import log, recipe, write_text
 
 SVG = "{http://www.w3.org/2000/svg}"
