@@ -99,8 +99,8 @@ def embed(
     if split == "auto" and not given.all_literal:
         split = _detected(given)
 
+    from bilmo import progress
     from bilmo.cli.show import embedding as show
-    from bilmo.cli.show.tables import working
     from bilmo.embed import job
     from bilmo.embed.load import load
 
@@ -108,7 +108,7 @@ def embed(
         import torch
 
         torch.set_num_threads(threads)
-    with working("loading the model"):
+    with progress.working("loading the model"):
         elmo = load(
             model, start=start.value, split=split, batch_tokens=batch_tokens, precision=precision.value, cache=cache
         )
