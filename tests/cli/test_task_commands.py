@@ -181,7 +181,7 @@ def test_a_tagger_splits_raw_text_and_leaves_tokenized_text_as_it_is(run, model,
     train = tmp_path / "a.conll"
     ok(run("fit", "tag", model, "--train", train, "-o", tmp_path / "west", "--lang", "west", *QUICK))
     assert tokens(tmp_path / "west", stdin="it's\n")[1] == [["it's"]]
-    (model / "README.md").write_text("# Model card\n\n| split | zh |\n", encoding="utf-8")
+    (model / "README.md").write_text("# Model card\n\n| lang | zh |\n", encoding="utf-8")
     ok(run("fit", "tag", model, "--train", train, "-o", tmp_path / "zh", *QUICK))
     assert "split as zh" in tokens(tmp_path / "zh", stdin="it's\n")[0]
 
@@ -293,7 +293,7 @@ MISTAKES = {
     "no input": (("--elmo-at", "none"), "the task has no input"),
     "bad vectors": (("--vectors", "nowhere.txt"), "there is no such file"),
     "bad form": (("--form", "xml"), "form is 'xml'"),
-    "bad language": (("--lang", "xx"), "split is 'xx'"),
+    "bad language": (("--lang", "xx"), "lang is 'xx'"),
     "bad rate": (("--rate", "0"), "rate is 0.0"),
     "one label": (("--train", "one.tsv"), "nothing to learn"),
     "linear output": (("--head", "linear", "--elmo-at", "both"), "linear head"),
@@ -315,7 +315,7 @@ TAG_MISTAKES = {
     "no column": (("--column", "first"), "column is 'first'"),
     "bad head": (("--head", "mean"), "head is 'mean'; accepted: bilstm-crf, linear"),
     "one tag": (("--train", "one.conll"), "nothing to learn"),
-    "bad language": (("--lang", "xx"), "split is 'xx'"),
+    "bad language": (("--lang", "xx"), "lang is 'xx'"),
 }
 FILES = {
     "wrong.tsv": "a\tb\nc\n",

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -52,7 +53,7 @@ class Exploding:
 
 
 @pytest.mark.parametrize("instead", [1e4, math.nan, math.inf], ids=str)
-@pytest.mark.parametrize("context", ["sentences", "stream"])
+@pytest.mark.parametrize("context", ["sentences", "stream", "document"])
 def test_an_exploding_step_is_skipped_and_reported(tmp_path, monkeypatch, instead, context):
     write_text(tmp_path)
     run = loop(tmp_path, average=0.9, context=context, window=5)
@@ -69,6 +70,20 @@ def test_an_exploding_step_is_skipped_and_reported(tmp_path, monkeypatch, instea
     good = run.step(text[4], 0.2)
     assert not good.skipped and good.number == 5 and not same(before, copied(run))
     assert all(torch.isfinite(value).all() for value in copied(run))
+
+
+def test_documents_are_read_in_the_order_of_the_text_from_another_place_in_each_epoch(tmp_path):
+    write_text(tmp_path)
+    run = loop(tmp_path, context="document", window=5, batch=5)
+    text = run.corpus.text("train")
+    sentences = [[*part.tolist(), text.end] for part in np.split(text.ids, text.ends[:-1])]
+    rotated = [list(chain(*sentences[first:], *sentences[:first])) for first in range(len(sentences))]
+    begins = []
+    for epoch in range(4):
+        steps = run.text(epoch)
+        read = [id for n in range(len(steps)) for id in steps[n].forward.targets[0].tolist()]
+        begins.append([first for first, ids in enumerate(rotated) if ids[: len(read)] == read])
+    assert all(len(places) == 1 for places in begins) and len({first for (first,) in begins}) > 1
 
 
 def test_a_new_softmax_starts_with_word_counts_or_flat(tmp_path):
@@ -161,7 +176,7 @@ def arrays(step):
     return [step.forward.inputs, step.forward.targets, step.backward.inputs, step.backward.targets, step.lengths]
 
 
-@pytest.mark.parametrize("context", ["sentences", "stream"])
+@pytest.mark.parametrize("context", ["sentences", "stream", "document"])
 def test_the_text_of_a_step_depends_only_on_seed_epoch_and_number(tmp_path, context):
     write_text(tmp_path)
     changes = {"context": context, "window": 5}

@@ -19,7 +19,7 @@ from program import SignalAfter, program, started, wait_until_stopped
 from small_runs import log, same_bits, threads, weights, write_text
 
 COMMAND = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml")
-THREADS = {"sentences": 1, "stream": 2}
+THREADS = {"sentences": 1, "stream": 2, "document": 1}
 """A run must be repeatable on one thread, and on two that work side by side."""
 
 

@@ -56,7 +56,10 @@ def train(
     ] = None,
     context: Annotated[
         str | None,
-        _setting("`sentences`: each sentence separately. `stream`: the text as one endless sequence."),
+        _setting(
+            "`sentences`: each sentence separately. `stream`: all sentences in random order as one endless sequence. "
+            "`document`: the same in the order of the text."
+        ),
     ] = None,
     rate: Rate = None,
     dropout: Annotated[float | None, _setting("Dropout; use a higher value for a small corpus.")] = None,

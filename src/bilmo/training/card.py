@@ -31,7 +31,7 @@ class TrainingSection:
         tokens, sentences = self.corpus.tokens, self.corpus.sentences
         rows = [
             ("text", ", ".join(self.texts)),
-            ("split", self.corpus.lang),
+            ("lang", self.corpus.lang),
             ("trained on", f"{tokens['train']:,} words in {sentences['train']:,} sentences"),
             ("held out", f"{tokens['held_out']:,} words in {sentences['held_out']:,} sentences, never trained on"),
             ("steps", f"{progress.steps:,} ({_epochs(progress)})"),

@@ -151,12 +151,13 @@ class TrainRecipe:
 
     __pydantic_config__ = STRICT
 
-    context: Literal["sentences", "stream"] = "sentences"
-    """sentences: each sentence starts from one learned state. stream: the paper's endless stream with carried state."""
+    context: Literal["sentences", "stream", "document"] = "sentences"
+    """sentences: each sentence starts from one learned state. stream: the paper's endless stream of sentences in random
+    order, with carried state. document: the same with the sentences in the order of the text."""
     batch: int = 1024
     """Words in a batch, for each direction."""
     window: int = 20
-    """stream: words after which the gradient is cut."""
+    """stream, document: words after which the gradient is cut."""
     longest: int = 80
     """sentences: words above which a sentence is read in pieces."""
     softmax: Literal["auto", "full", "sampled"] = "auto"

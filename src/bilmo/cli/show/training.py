@@ -72,7 +72,7 @@ def _ready(event: Ready, more_words: str) -> None:
     advice = f"; a larger vocabulary ({more_words}) reduces them" if many else ""
     pairs(
         [
-            ("split", event.corpus.lang),
+            ("lang", event.corpus.lang),
             ("text", f"{tokens['train']:,} words in {facts.sentences['train']:,} sentences"),
             ("held out", f"{tokens['held_out']:,} words in {facts.sentences['held_out']:,} sentences"),
             ("vocabulary", f"{event.vocab:,} words; the text has {facts.words:,} distinct ones"),

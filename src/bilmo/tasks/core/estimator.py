@@ -320,5 +320,5 @@ def run_items(
 def model_split(elmo: Embedder | None) -> str:
     """How the training text of a biLM was split, by its card; empty where the card does not name any rules."""
     # The card is the only file of a model folder that says it: a field in config.json would be a new model format.
-    found = fact_in(elmo.bundle.card, "split") if elmo is not None else ""
+    found = fact_in(elmo.bundle.card, "lang") if elmo is not None else ""
     return found if found in MODEL_SPLITS else ""

@@ -1,4 +1,4 @@
-"""`bilmo cache`: word vectors, computed once for a list of words."""
+"""`bilmo word-cache`: word vectors, computed once for a list of words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BATCH_WORDS = 1024
 """Words computed at a time."""
 
 
-def cache(
+def word_cache(
     model: Model,
     texts: Annotated[
         list[Path],
@@ -28,8 +28,8 @@ def cache(
 ) -> None:
     """Compute the context-free vectors of a list of words once, to speed up later runs with the same model.
 
-    Use the file with `bilmo embed --cache FILE` or `bilmo.load(..., cache=FILE)`, and with the same `--precision`.
-    Words that are not in the file are computed as usual, so the file never changes a result.
+    Use the file with `bilmo embed --word-cache FILE` or `bilmo.load(..., word_cache=FILE)`, and with the same
+    `--precision`. Words that are not in the file are computed as usual, so the file never changes a result.
     """
     import numpy as np
 
