@@ -64,9 +64,9 @@ def _unpacking(path: Path, raw: io.BufferedReader) -> io.BufferedReader:
 def listed_paths(paths: Paths) -> list[Path]:
     """One path or several as a list."""
     given = [paths] if isinstance(paths, str | PathLike) or not isinstance(paths, Iterable) else list(paths)
-    wrong = next((path for path in given if not isinstance(path, str | PathLike)), None)
-    if wrong is not None or not given:
-        found = f"found {wrong!r:.60} ({type(wrong).__name__})" if given else "the list is empty"
+    wrong = [path for path in given if not isinstance(path, str | PathLike)]
+    if wrong or not given:
+        found = f"found {wrong[0]!r:.60} ({type(wrong[0]).__name__})" if wrong else "the list is empty"
         raise TextError(f"texts must be the path of a text file or folder, or a list of paths; {found}")
     return [Path(path) for path in given]
 

@@ -33,7 +33,7 @@ class RecipeSettings(TypedDict, total=False):
     skip: bool
     cell_clip: float | None
 
-    context: Literal["sentences", "stream"]
+    context: Literal["sentences", "stream", "document"]
     batch: int
     window: int
     longest: int

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,13 +38,15 @@ def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
         TimeRemainingColumn(),
     )
     try:
-        with bar(*columns) as shown:
+        with ExitStack() as stack:
+            shown = bar(*columns)
             task = shown.add_task("training", total=1.0)
             for event in events:
                 if isinstance(event, Reading):
                     print(event, file=sys.stderr)
                 elif isinstance(event, Ready):
                     _ready(event, more_words)
+                    stack.enter_context(shown)  # not before: reading the text has a bar of its own
                 elif isinstance(event, Step):
                     speed = event.words / event.seconds
                     shown.update(task, completed=event.done, description=f"loss {event.loss:.3f}  {speed:,.0f} words/s")

@@ -75,6 +75,12 @@ class Estimator(Generic[Example, ItemT, Answer, SettingsT]):
         self.elmo, self.vectors, self.cache = elmo, vectors, cache
         self.settings = settings
 
+    def __repr__(self) -> str:
+        """The arguments that were given."""
+        given = {"elmo": self.elmo, "vectors": self.vectors, "cache": self.cache}
+        shown = {name: value for name, value in given.items() if value is not None} | self.settings
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
     @classmethod
     def restore(
         cls,
