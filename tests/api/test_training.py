@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import bilmo
+from bilmo.api.settings import RecipeSettings
 from bilmo.errors import ConfigError, OutputError, TextError
 from bilmo.training.events import Evaluation, Finished, Reading, Ready, Step
 from bilmo.training.recipe import SECTIONS
-from bilmo.training.settings import RecipeSettings
 from program import program
 from small_runs import same_bits, threads, weights, write_text
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal, Unpack, overload
 
 from bilmo import progress as bars
+from bilmo.api.settings import RecipeSettings
 from bilmo.embed.embedder import Embedder
 from bilmo.embed.load import load
 from bilmo.errors import OutputError
@@ -21,7 +22,6 @@ from bilmo.text.files import Paths, listed_paths
 from bilmo.training import recipe as recipes
 from bilmo.training import run
 from bilmo.training.events import Event, Ready, Step
-from bilmo.training.settings import RecipeSettings
 
 log = logging.getLogger("bilmo")
 

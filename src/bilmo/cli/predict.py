@@ -73,7 +73,7 @@ def predict(
         counted = stack.enter_context(progress.counting("texts"))
         examples = counted(inputs.examples)
         while some := list(islice(examples, BATCH_EXAMPLES)):
-            answers = estimator.predict(some)
+            answers = estimator.answers(some)
             shares = estimator.confidence(some) if probabilities else None
             file.writelines(f"{line}\n" for line in prepared.lines(some, answers, shares, written, count + 1))
             count += len(some)
