@@ -89,6 +89,8 @@ class Evaluation:
     backward: float
     mean: float
     """exp of the mean of both losses."""
+    known: float
+    """The same over known words only: a small vocabulary makes `mean` look better than it is."""
     words: int
     """Words predicted, including boundaries."""
     best: bool
@@ -97,7 +99,8 @@ class Evaluation:
     def __str__(self) -> str:
         return (
             f"step {self.number:>7,}  held-out perplexity {self.mean:8.2f}  "
-            f"(forward {self.forward:.2f}, backward {self.backward:.2f}){'  best so far' if self.best else ''}"
+            f"(forward {self.forward:.2f}, backward {self.backward:.2f}; known words {self.known:.2f})"
+            f"{'  best so far' if self.best else ''}"
         )
 
 
@@ -111,6 +114,8 @@ class Finished:
     def __str__(self) -> str:
         found = self.progress
         best = "" if found.best is None else f"; held-out perplexity {math.exp(found.best):.2f}"
+        if found.best_known is not None:
+            best += f", of known words {math.exp(found.best_known):.2f}"
         return f"{self.reason}; {found.steps:,} steps in {found.seconds / 60:.1f} minutes{best}"
 
 
