@@ -97,8 +97,8 @@ def test_labelled_texts_are_recognised_by_trained_labels(tmp_path):
 
 
 def test_a_pipe_is_read_from_its_first_line_and_may_be_empty(monkeypatch):
-    for given, found in (("pos\tgood\nneg\tbad\n", ["good", "bad"]), ("", []), ('{"text": "x"}\n', ["x"])):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+    for piped, found in (("pos\tgood\nneg\tbad\n", ["good", "bad"]), ("", []), ('{"text": "x"}\n', ["x"])):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(piped.encode())))
         assert asked(STDIN) == found
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"pos\tgood\nneg\tbad\n")))
     assert read(STDIN) == [Labelled("good", "pos"), Labelled("bad", "neg")]
