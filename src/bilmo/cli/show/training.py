@@ -17,7 +17,7 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from bilmo.cli.show.tables import bar, pairs
 
 if TYPE_CHECKING:
-    from bilmo.train.events import Event, Ready
+    from bilmo.training.events import Event, Ready
 
 YEAR = 365 * 24 * 3600
 MANY_UNKNOWN = 0.1
@@ -28,7 +28,7 @@ def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
     """Show the progress of a training run and its result. `more_words`: options that enlarge the vocabulary."""
     from bilmo.store.checkpoint import CHECKPOINT
     from bilmo.store.run import RUN, WORK
-    from bilmo.train.events import Evaluation, Finished, Ready, Step
+    from bilmo.training.events import Evaluation, Finished, Ready, Step
 
     columns = (
         TextColumn("{task.description}"),
@@ -52,12 +52,15 @@ def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
                     best = "  best so far" if event.best else ""
                     shown.console.print(
                         f"step {event.number:>7,}  held-out perplexity {event.mean:8.2f}  "
-                        f"(forward {event.forward:.2f}, backward {event.backward:.2f}){best}",
+                        f"(forward {event.forward:.2f}, backward {event.backward:.2f}; "
+                        f"known words {event.known:.2f}){best}",
                         soft_wrap=True,
                     )
                 elif isinstance(event, Finished):
                     found = event.progress
                     best = "" if found.best is None else f"; held-out perplexity {math.exp(found.best):.2f}"
+                    if found.best_known is not None:
+                        best += f", of known words {math.exp(found.best_known):.2f}"
                     print(f"{folder}: {event.reason}; {found.steps:,} steps in {found.seconds / 60:.1f} minutes{best}")
     except KeyboardInterrupt:
         if (folder / WORK / RUN).exists():
@@ -78,7 +81,7 @@ def _ready(event: Ready, more_words: str) -> None:
     advice = f"; a larger vocabulary ({more_words}) reduces them" if many else ""
     pairs(
         [
-            ("split", event.corpus.lang),
+            ("lang", event.corpus.lang),
             ("text", f"{tokens['train']:,} words in {facts.sentences['train']:,} sentences"),
             ("held out", f"{tokens['held_out']:,} words in {facts.sentences['held_out']:,} sentences"),
             ("vocabulary", f"{event.vocab:,} words; the text has {facts.words:,} distinct ones"),
