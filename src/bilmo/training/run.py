@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -45,6 +46,7 @@ from bilmo.training.optimizer import device_of
 from bilmo.training.recipe import Recipe
 from bilmo.training.tensorboard import tensorboard
 
+logger = logging.getLogger(__name__)
 CORPUS, LOG, CURVE = "corpus", "train.jsonl", "curve.svg"
 LENGTH = ("epochs", "minutes")
 """Settings that say how long a run is."""
@@ -262,6 +264,7 @@ def _save(loop: Loop, path: Path, log: IO[str]) -> None:
     """Save a checkpoint. Sync the log first, so that it has every step of the checkpoint."""
     os.fsync(log.fileno())
     checkpoint.write(path, loop.checkpoint())
+    logger.debug("%s: saved after step %d", path, loop.progress.steps)
 
 
 def _gave_up(event: Step, loop: Loop) -> BilmoError:
