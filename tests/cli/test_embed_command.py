@@ -77,9 +77,10 @@ def test_on_a_terminal_vectors_are_shown_as_a_table(bank, elmo, monkeypatch):
 
 
 def test_odd_characters_and_blank_lines_pass_through_a_pipe(bank, elmo):
-    result = bank("-", "--pool", "mean", "--dtype", "float16", "--split", "spaces", stdin=b"a\0b c\n\nd")
+    text = '{"x": "a\\u0000b c\\ud800"}\n\n{"x": "d"}'
+    result = bank("-", "--field", "x", "--pool", "mean", "--dtype", "float16", "--split", "spaces", stdin=text)
     rows = [json.loads(line) for line in result.out.splitlines()]
-    assert [row["tokens"] for row in rows] == [["a\0b", "c"], [], ["d"]]
+    assert [row["tokens"] for row in rows] == [["a\0b", "c\ud800"], [], ["d"]]
     expected = elmo.embed([row["tokens"] for row in rows], pool="mean", dtype="float16")
     assert all(np.array_equal(np.array(row["vector"], np.float16), e) for row, e in zip(rows, expected, strict=True))
 

@@ -9,6 +9,7 @@ import codecs
 import gzip
 import io
 import lzma
+import os
 import sys
 import zipfile
 from collections.abc import Generator, Iterable, Iterator
@@ -65,18 +66,37 @@ def unpacking_errors() -> tuple[type[Exception], ...]:
 
 
 def lines(path: Path) -> Generator[str, None, None]:
-    r"""Lines of UTF-8 text without their ends. Only "\n" or "\r\n" ends a line; a byte order mark is dropped."""
+    r"""Lines of UTF-8 without their ends. Only "\n" or "\r\n" ends a line; a byte order mark is dropped.
+
+    For lists of words and characters, which may contain any character; `text_lines` is for text.
+    """
     with open_bytes(path) as file:
         yield from _decoded(file, str(path))
 
 
+def text_lines(path: Path) -> Iterator[str]:
+    """Lines of a text file; zero bytes are refused, because they show that the file is UTF-16 or no text at all."""
+    return _without_zeros(lines(path), str(path))
+
+
 def all_lines(paths: Iterable[Path]) -> Iterator[str]:
-    """Lines of many files, one after the other; a folder means all files in it, a zip all files it holds."""
+    """Lines of many text files, one after the other; a folder means all files in it, a zip all files it holds."""
     for path in files(paths):
         if path != STDIN and zipfile.is_zipfile(path):
             yield from _zipped(path)
         else:
-            yield from lines(path)
+            yield from text_lines(path)
+
+
+def _without_zeros(rows: Iterable[str], name: str) -> Iterator[str]:
+    """English in UTF-16 is valid UTF-8 with a zero byte beside each letter."""
+    for number, row in enumerate(rows, start=1):
+        if "\0" in row:
+            raise TextError(
+                f"{name}, line {number}: contains zero bytes, so it is not UTF-8 text. Give only text files; "
+                "convert UTF-16 first: iconv -f UTF-16LE -t UTF-8 OLD > NEW"
+            )
+        yield row
 
 
 def files(paths: Iterable[Path]) -> list[Path]:
@@ -86,15 +106,33 @@ def files(paths: Iterable[Path]) -> list[Path]:
         if not path.is_dir():
             found.append(path)
             continue
-        inside = sorted(
-            file
-            for file in path.rglob("*")
-            if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts)
-        )
+        inside = sorted(_inside(path))
         if not inside:
             raise TextError(f"{path}: the folder contains no files")
         found += inside
     return found
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """All files in a folder and its sub-folders. A sub-folder that cannot be read is an error: its text would be lost.
+
+    Hidden files and folders are left out; links to folders are not followed.
+    """
+
+    def fail(error: OSError) -> None:
+        raise TextError(
+            f"{error.filename}: cannot be read ({error.strerror}), so the text in {folder} would be incomplete. "
+            "Change its permissions, or name the files to read."
+        ) from None
+
+    for place, subfolders, names in os.walk(folder, onerror=fail):
+        subfolders[:] = [name for name in subfolders if not name.startswith(".")]
+        for file in (Path(place, name) for name in names if not name.startswith(".")):
+            try:
+                if file.is_file():
+                    yield file
+            except OSError as error:
+                fail(error)
 
 
 def _zipped(path: Path) -> Iterator[str]:
@@ -103,7 +141,7 @@ def _zipped(path: Path) -> Iterator[str]:
             for member in sorted(archive.namelist()):
                 if not member.endswith("/") and not member.startswith("__MACOSX"):
                     with archive.open(member) as file:
-                        yield from _decoded(file, f"{path}: {member}")
+                        yield from _without_zeros(_decoded(file, f"{path}: {member}"), f"{path}: {member}")
     except BilmoError:
         raise
     except Exception as error:  # a damaged zip raises many kinds of errors

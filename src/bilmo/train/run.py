@@ -171,20 +171,8 @@ def _corpus(
     """The corpus of this run; the text is read if there is none yet."""
     if folder.exists():
         return Corpus(folder)
-    lang, lines = choose_split(_lines(texts), recipe.text.lang)
+    lang, lines = choose_split(all_lines(texts), recipe.text.lang)
     return corpora.build(reading(lines), lang, folder, held_out=recipe.text.held_out, seed=recipe.train.seed)
-
-
-def _lines(texts: list[Path]) -> Iterator[str]:
-    """All lines. English in UTF-16 is valid UTF-8 with a zero byte beside each letter, so zero bytes are refused."""
-    for file in files(texts):
-        for number, line in enumerate(all_lines([file]), start=1):
-            if "\0" in line:
-                raise TextError(
-                    f"{file}, line {number}: contains zero bytes, so it is not UTF-8 text. Give only text files; "
-                    "convert UTF-16 first: iconv -f UTF-16LE -t UTF-8 OLD > NEW"
-                )
-            yield line
 
 
 def _resume(loop: Loop, path: Path) -> None:
