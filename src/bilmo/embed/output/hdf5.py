@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilmo.embed.output.table import Table
-from bilmo.errors import OutputError
 from bilmo.store.atomic import new_file
+from bilmo.store.hdf5_file import HDF5Writer
 
 SENTENCES, TOKENS = "sentence_to_index", "tokens"
 MOST_NAMED = 1_000_000
@@ -31,18 +31,16 @@ def write(path: Path, table: Table, *, compress: bool = False) -> list[str]:
     """
     packing = {"compression": "gzip", "compression_opts": 1, "shuffle": True} if compress else {}
     named = table.sentences <= MOST_NAMED
-    with new_file(path) as partial:
-        try:
-            file = h5py.File(partial, "w")
-        except OSError as error:
-            raise OutputError(f"{path}: cannot be written ({error})") from None
-        with file:
-            for number, row in enumerate(table.read()):
+    with new_file(path) as partial, HDF5Writer(partial) as new:
+        for number, row in enumerate(table.read()):
+            with new.writing() as file:
                 file.create_dataset(str(number), data=row.vectors, **(packing if row.vectors.size else {}))
-            if named:
-                file.create_dataset(SENTENCES, data=[_numbers(table)], dtype=h5py.string_dtype(), shape=(1,))
-            if table.spec.split_by_bilmo:
-                _write_tokens(file, table)
+        if named:
+            numbers = _numbers(table)
+            with new.writing() as file:
+                file.create_dataset(SENTENCES, data=[numbers], dtype=h5py.string_dtype(), shape=(1,))
+        if table.spec.split_by_bilmo:
+            _write_tokens(new, table)
     if named:
         return []
     return [f"{SENTENCES} is left out: the file has {table.sentences:,} sentences, the limit is {MOST_NAMED:,}"]
@@ -67,12 +65,14 @@ def _last_of_equal(keys: NDArray[np.int64]) -> NDArray[np.bool_]:
     return last
 
 
-def _write_tokens(file: h5py.File, table: Table) -> None:
-    stored = file.create_dataset(TOKENS, (table.sentences,), h5py.string_dtype())
+def _write_tokens(new: HDF5Writer, table: Table) -> None:
+    with new.writing() as file:
+        file.create_dataset(TOKENS, (table.sentences,), h5py.string_dtype())
     some: list[str] = []
     at = 0
     for row in table.read():
         some.append(json.dumps(row.tokens))  # escaped, because strings in HDF5 cannot hold NUL or lone surrogates
         if len(some) == SENTENCES_AT_ONCE or at + len(some) == table.sentences:
-            stored[at : at + len(some)] = some
+            with new.writing() as file:
+                file[TOKENS][at : at + len(some)] = some
             at, some = at + len(some), []

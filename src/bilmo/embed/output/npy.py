@@ -23,10 +23,10 @@ from bilmo.store.atomic import new_file
 
 def write_npy(path: Path, table: Table) -> list[str]:
     """One array, and NAME.tokens.jsonl beside it with one line per text: the list of its tokens."""
-    with new_file(path) as partial, new_file(tokens_beside(path)) as tokens:
+    with new_file(path) as partial:
         with partial.open("wb") as file:
             write_array(file, _shape(table), table.spec.dtype, _pieces(table))
-        with tokens.open("wb") as file:
+        with new_file(tokens_beside(path)) as tokens, tokens.open("wb") as file:
             file.writelines(_json(row.tokens) + b"\n" for row in table.read())
     return []
 

@@ -43,7 +43,11 @@ def write(path: Path, table: Table) -> list[str]:
         "use_dictionary": [name for name in first if name in ("sentence", "token")],
         "use_byte_stream_split": [f"{name}.list.element" for name in vectors],
     }
-    with new_file(path) as partial, parquet.ParquetWriter(partial, schema, **settings) as file:
+    with (
+        new_file(path) as partial,
+        partial.open("wb") as opened,  # by us, because pyarrow refuses names that are not UTF-8
+        parquet.ParquetWriter(opened, schema, **settings) as file,
+    ):
         for group in _groups(table):
             columns = _columns(group, spec)
             for number, name in enumerate(vectors):
@@ -82,5 +86,5 @@ def _columns(group: list[tuple[int, EmbeddedText]], spec: VectorSpec) -> dict[st
 
 
 def _encodable(tokens: list[str]) -> list[str]:
-    """Tokens that UTF-8 can hold: a lone surrogate becomes U+FFFD."""
-    return [token.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for token in tokens]
+    r"""Tokens that UTF-8 can hold: a lone surrogate is escaped, as in \ud800."""
+    return [token.encode("utf-8", "backslashreplace").decode("utf-8") for token in tokens]
