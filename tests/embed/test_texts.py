@@ -153,7 +153,9 @@ def test_half_precision(elmo):
 
 @pytest.mark.parametrize("pool", ["none", "mean", "max"])
 def test_a_value_beyond_the_range_of_half_precision_is_refused_with_the_remedy(elmo, pool):
-    weights = {name: value * 1e6 if name.startswith("words.project") else value for name, value in elmo.bundle.weights.items()}
+    weights = {
+        name: value * 1e6 if name.startswith("words.project") else value for name, value in elmo.bundle.weights.items()
+    }
     large = Embedder(replace(elmo.bundle, weights=weights))
     assert np.isfinite(large.embed("a b", mix=0, pool=pool).vectors).all()
     with pytest.raises(OutputError, match=r"a vector has the value -?\d.*float16 holds at most 65,504\. Use .*float32"):

@@ -200,7 +200,7 @@ def with_permissions(work: Callable[[], str]) -> str:
         finally:
             os._exit(0)
     os.close(writing)
-    with open(reading, "rb") as answer:
+    with os.fdopen(reading, "rb") as answer:
         said = answer.read().decode()
     os.waitpid(child, 0)
     return said

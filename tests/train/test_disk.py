@@ -137,9 +137,9 @@ def test_a_disk_that_became_read_only_leaves_the_last_checkpoint_whole(stopped, 
 def test_files_that_a_killed_process_left_incomplete_are_removed_by_the_next_run(stopped):
     folder, text = stopped
     work = folder / "model" / "training"
-    (work / ".checkpoint.safetensors.x1.partial").write_bytes(b"half")
-    (folder / "model" / ".x2.partial").mkdir()
-    (folder / "model" / ".x2.partial" / "model.safetensors").write_bytes(b"half")
+    (work / ".checkpoint.safetensors.bilmo-0a1b2c3d.partial").write_bytes(b"half")
+    (folder / "model" / ".bilmo-abcdefgh.partial").mkdir()
+    (folder / "model" / ".bilmo-abcdefgh.partial" / "model.safetensors").write_bytes(b"half")
     next(train([text], folder / "model", recipe(folder)))
     assert not left_over(folder)
 

@@ -232,9 +232,10 @@ def test_a_folder_of_training_text_is_not_a_run_and_is_left_alone(tmp_path, name
     precious = tmp_path / "model" / name
     precious.parent.mkdir(parents=True)
     precious.write_bytes(text.read_bytes())
-    for source in ("text.txt", "model/training"):
+    says = {"text.txt": "already exists and is not a training run", "model/training": "model: contains the input"}
+    for source, message in says.items():
         done = program(tmp_path, "train", source, *COMMAND[2:])
-        assert done.code == 1 and "already exists and is not a training run" in done.err
+        assert done.code == 1 and message in done.err
         assert precious.read_bytes() == text.read_bytes()
 
 
@@ -295,7 +296,7 @@ def test_a_checkpoint_of_another_network_is_refused(tmp_path):
             "model: was started by another version of bilmo (run format 1; this version resumes format 2). "
             "Finish it with that version. To start over, choose another name or remove model.",
         ),
-        ("{", "run.json is damaged"),
+        ("{", "its description is damaged. model/training/run.json: is not JSON"),
     ],
     ids=["of a task", "of the version before", "damaged"],
 )
@@ -305,7 +306,7 @@ def test_a_run_that_is_not_a_training_run_of_this_version_is_refused_and_left_al
     run.parent.mkdir(parents=True)
     run.write_text(content, encoding="utf-8")
     (run.parent / "checkpoint.safetensors").write_bytes(b"of the other run")
-    (run.parent / ".1.partial").write_bytes(b"of the other run")
+    (run.parent / ".bilmo-abcdefgh.partial").write_bytes(b"of the other run")
     before = sorted(run.parent.iterdir())
     done = program(tmp_path, *COMMAND)
     assert done.code == 1 and says in done.err

@@ -92,10 +92,10 @@ def embed(
     from bilmo.embed.inputs import Inputs
     from bilmo.embed.output import write as embeddings
 
+    given = Inputs(tuple(inputs), field=field)
     if output is not None:
         embeddings.check(output, compress=compress)
     how = _how(mix if mix is not None else ("all" if output and output.suffix.lower() in (".h5", ".hdf5") else "mean"))
-    given = Inputs(tuple(inputs), field=field, exclude=output)
     if split == "auto" and not given.all_literal:
         split = _detected(given)
 
@@ -103,7 +103,12 @@ def embed(
     from bilmo.cli.show.tables import working
     from bilmo.embed import job
     from bilmo.embed.load import load
+    from bilmo.formats.open import files_of
+    from bilmo.store.output import check_output
 
+    if output is not None:
+        other = [*files_of(model), *([cache] if cache else [])]
+        check_output([output, *embeddings.beside(output)], texts=given.paths, files=other)
     if threads is not None:
         import torch
 

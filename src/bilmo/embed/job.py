@@ -17,9 +17,9 @@ from pathlib import Path
 
 from bilmo import __version__
 from bilmo.embed.embedder import All, Embedder, Pool
-from bilmo.embed.inputs import Inputs, Item
+from bilmo.embed.inputs import Inputs, Item, TextDigest
 from bilmo.embed.output import write as embeddings
-from bilmo.embed.output.parts import Parts, open_parts
+from bilmo.embed.output.parts import Parts, folder_of, open_parts
 from bilmo.embed.output.table import EmbeddedText, VectorSpec
 from bilmo.embed.texts import Floats, gathered
 from bilmo.errors import OutputError, TextError
@@ -94,9 +94,9 @@ def run(elmo: Embedder, inputs: Inputs, output: Path, settings: EmbedSettings) -
     """Embed everything, or resume the same run where it was stopped; the file appears when it is complete."""
     embeddings.check(output, compress=settings.compress)
     spec = settings.spec(elmo)
-    survey = None if inputs.piped else inputs.survey
+    survey = None if inputs.piped else inputs.survey()
     identity = None if survey is None else _identity(elmo, survey.digest, settings)
-    with open_parts(output, spec, identity) as parts:
+    with open_parts(output, spec, identity, embeddings.beside(output)) as parts:
         sentences = size = None
         if survey is not None:
             sentences = survey.lines
@@ -107,28 +107,55 @@ def run(elmo: Embedder, inputs: Inputs, output: Path, settings: EmbedSettings) -
             )
             _check_disk_space(output, max(0, rest) + size, size)
         yield Started(sentences, size, len(parts.files), parts.sentences)
-        yield from _compute(elmo, inputs, parts, settings)
+        digest = yield from _compute(elmo, inputs, parts, settings)
+        if survey is not None and (digest != survey.digest or inputs.survey() != survey):
+            raise _changed(inputs, output, parts)
         with parts.join(output) as path:
             notes = embeddings.write(path, parts.table(), compress=settings.compress)
         found = Finished(parts.sentences, parts.tokens, notes)
     yield found
 
 
-def _compute(elmo: Embedder, inputs: Inputs, parts: Parts, settings: EmbedSettings) -> Iterator[Step]:
-    """Compute all parts that are missing."""
-    items = inputs.items()
-    skipped = sum(1 for _ in islice(items, parts.sentences))
-    if skipped < parts.sentences:
-        raise TextError("the text became shorter while it was being read. Wait until it is complete, then start again.")
+def _compute(elmo: Embedder, inputs: Inputs, parts: Parts, settings: EmbedSettings) -> Generator[Step, None, str]:
+    """Compute all parts that are missing; returns the fingerprint of the text that was read."""
+    items, digest = _skipped(inputs, parts)
     elmo.set_carried(parts.state())
     most = max(1, min(PART_TOKENS, PART_BYTES // parts.spec.bytes(sentences=1, tokens=1)))
     # No batch crosses the end of a part, so that a part is the same in every run.
     for part in gathered(((item, elmo.sentences(item)) for item in items), most):
-        with parts.new([sum(map(len, sentences)) for sentences in part[1]]) as file:
+        for item in part[0]:
+            digest.add(item)
+        with parts.new([sum(map(len, sentences)) for sentences in part[1]], digest.value) as file:
             for some in _embedded(elmo, zip(*part, strict=True), settings):
                 file.add(some)
                 yield Step(len(some), sum(len(row.tokens) for row in some))
             file.state = elmo.carried()
+    return digest.value
+
+
+def _skipped(inputs: Inputs, parts: Parts) -> tuple[Iterator[Item], TextDigest]:
+    """The texts that are not computed yet, and the fingerprint of those before them.
+
+    A part that was computed from another text is dropped: the text had changed while an earlier run read it.
+    """
+    while True:
+        items, digest = inputs.items(), TextDigest()
+        for number, facts in enumerate(parts.facts):
+            for item in islice(items, facts.sentences):
+                digest.add(item)
+            if digest.value != facts.text:
+                parts.drop(number)
+                break
+        else:
+            return items, digest
+
+
+def _changed(inputs: Inputs, output: Path, parts: Parts) -> TextError:
+    first = f"remove {folder_of(output)}, then " if parts.facts else ""
+    return TextError(
+        f"{', '.join(map(str, inputs.paths))}: changed while it was being embedded, so nothing was written. "
+        f"When it is complete, {first}run the same command again."
+    )
 
 
 def rows(elmo: Embedder, inputs: Inputs, settings: EmbedSettings) -> Iterator[EmbeddedText]:

@@ -22,11 +22,12 @@ from typing import IO
 
 import numpy as np
 
-from bilmo.errors import BilmoError, ConfigError, DamagedFile, OutputError, TextError
+from bilmo.errors import BilmoError, ConfigError, DamagedFile, TextError
 from bilmo.store import model_folder
 from bilmo.store.bundle import Bundle
 from bilmo.store.card import card_of
 from bilmo.store.checkpoint import CHECKPOINT
+from bilmo.store.output import check_output
 from bilmo.store.run import WORK, Identity, open_run
 from bilmo.store.validate import sha256_of
 from bilmo.text.files import STDIN, all_lines, files
@@ -45,7 +46,9 @@ from bilmo.train.optimizer import device_of
 from bilmo.train.recipe import Recipe
 from bilmo.train.tensorboard import tensorboard
 
-CORPUS, LOG, CURVE = "corpus", "train.jsonl", "curve.svg"
+CORPUS, TENSORBOARD, LOG, CURVE = "corpus", "tensorboard", "train.jsonl", "curve.svg"
+KEEPS = (CORPUS, TENSORBOARD, CHECKPOINT)
+"""What is in the work folder."""
 RESTORE_AFTER, GIVE_UP_AFTER = 3, 10
 """Steps in a row that explode before the weights of the last checkpoint are restored, and before the run gives up."""
 
@@ -73,7 +76,8 @@ def train(
     """
     device = device_of(recipe.train.device)  # a device that is missing is reported before the text is read
     _check_inputs(texts, folder, recipe, base)
-    with open_run(folder, folder / WORK, kind="training run", identity=_identity(texts, recipe, base)) as run:
+    identity = _identity(texts, recipe, base)
+    with open_run(folder, folder / WORK, kind="training run", identity=identity, keeps=KEEPS) as run:
         unread = STDIN in texts and (run.work / CORPUS).exists()
         corpus = _corpus(texts, run.work / CORPUS, recipe, reading)
         words = corpus.words
@@ -98,7 +102,7 @@ def train(
         card = TrainingSection(recipe, corpus.facts, texts=names, base=base.name if base else None)
         _remove_torn_line(folder / LOG)
         exploded = 0
-        with (folder / LOG).open("a", encoding="utf-8") as log, tensorboard(run.work / "tensorboard") as show:
+        with (folder / LOG).open("a", encoding="utf-8") as log, tensorboard(run.work / TENSORBOARD) as show:
             for event in loop.events():
                 if isinstance(event, Step):
                     _log(event, log)
@@ -128,10 +132,7 @@ def _check_inputs(texts: list[Path], folder: Path, recipe: Recipe, base: Base | 
     for text in (*texts, *([] if base else _vectors_file(recipe))):
         if text != STDIN and not text.exists():
             raise TextError(f"{text}: there is no such file")
-        if text.is_dir() and folder.resolve().is_relative_to(text.resolve()):
-            raise OutputError(
-                f"{folder}: is inside {text}, whose files are all read as text. Choose a folder outside it."
-            )
+    check_output([folder], texts=texts, files=_vectors_file(recipe))
     if base and len(base.bundle.config.directions) < 2:
         raise ConfigError(f"{base.name}: is {base.bundle.config.directions[0]} only; bilmo trains both directions")
 

@@ -39,7 +39,7 @@ def fit(
     """Fit into a folder, or resume the same run where it stopped; `model` is where the biLM can be found again."""
     training = task.training(train, dev=dev)  # before the folder is made: the examples can be used
     identity = _identity(task, train, dev)
-    with open_run(folder, folder / WORK, kind="task run", identity=identity) as run:
+    with open_run(folder, folder / WORK, kind="task run", identity=identity, keeps=[CHECKPOINT]) as run:
         path = run.work / CHECKPOINT
         if path.exists():
             _resume(training, path)
