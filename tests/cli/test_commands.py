@@ -469,7 +469,7 @@ def test_a_folder_without_write_permission_is_reported(run, model, text, out):
         ),
         (("{text}", "-o", "{out}"), "out: the extension selects the format"),
         (("{out}/nowhere.txt", "-o", "{out}/v.h5"), "nowhere.txt: there is no such file"),
-        (("{out}", "-o", "{out}/v.h5"), "out: the folder contains no files"),
+        (("{out}", "-o", "{out}/../v.h5"), "out: the folder contains no files"),
         (
             ("{text}", "-o", "{out}/v.h5", "--mix", "best"),
             "--mix is 'best'; accepted: all, mean, top, concat, or layer numbers",

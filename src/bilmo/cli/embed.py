@@ -91,10 +91,13 @@ def embed(
     """
     from bilmo.embed.inputs import Inputs
     from bilmo.embed.output import write as embeddings
+    from bilmo.store.output import check_output
 
     given = Inputs(tuple(inputs), field=field)
     if output is not None:
         embeddings.check(output, compress=compress)
+        written = [output, *embeddings.beside(output)]
+        check_output(written, texts=given.paths, files=[cache] if cache else [])
     how = _how(mix if mix is not None else ("all" if output and output.suffix.lower() in (".h5", ".hdf5") else "mean"))
     if split == "auto" and not given.all_literal:
         split = _detected(given)
@@ -104,11 +107,9 @@ def embed(
     from bilmo.embed import job
     from bilmo.embed.load import load
     from bilmo.formats.open import files_of
-    from bilmo.store.output import check_output
 
     if output is not None:
-        other = [*files_of(model), *([cache] if cache else [])]
-        check_output([output, *embeddings.beside(output)], texts=given.paths, files=other)
+        check_output(written, files=files_of(model))
     if threads is not None:
         import torch
 

@@ -6,7 +6,6 @@ Knows: the file system. Blind to: what is read and written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from os.path import exists, isdir  # those of pathlib raise an error for some names that cannot exist
 from pathlib import Path
 
 from bilmo.errors import OutputError
@@ -21,24 +20,27 @@ def check_output(targets: Sequence[Path], *, texts: Iterable[Path] = (), files: 
         command would read it the next time.
     files: all other inputs.
     """
-    present = [path for path in (*texts, *files) if path != STDIN and exists(path)]
+    present = [path for path in (*texts, *files) if path != STDIN and _found(path)]
     for target in targets:
         for path in present:
             if path.is_dir() and target.resolve().is_relative_to(path.resolve()):
                 raise OutputError(
                     f"{target}: is inside {path}, whose files are all read as text. Choose a folder outside it."
                 )
-            if isdir(target) and path.resolve().is_relative_to(target.resolve()):
+            if _found(target) and target.is_dir() and path.resolve().is_relative_to(target.resolve()):
                 raise OutputError(f"{target}: contains the input {path}. Choose another folder.")
-    inputs = {_identity(path): path for path in text_files(present)}
+    inputs = {_found(path): path for path in text_files(present)}
     for target in targets:
-        if exists(target) and _identity(target) in inputs:
+        if _found(target) and _found(target) in inputs:
             raise OutputError(
-                f"{target}: is the input {inputs[_identity(target)]}, which would be overwritten. Choose another name."
+                f"{target}: is the input {inputs[_found(target)]}, which would be overwritten. Choose another name."
             )
 
 
-def _identity(path: Path) -> tuple[int, int]:
-    """The same for all names of a file."""
-    found = path.stat()
+def _found(path: Path) -> tuple[int, int] | None:
+    """The identity of a file or folder, which is the same for all of its names; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
     return found.st_dev, found.st_ino
