@@ -11,7 +11,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 
@@ -44,6 +44,8 @@ class EmbedSettings:
     compress: bool = False
     cache: str = "none"
     """Identifies the word cache; used only to distinguish runs."""
+    model: str = ""
+    """The name of the model, for the metadata of the file."""
 
     def spec(self, elmo: Embedder) -> VectorSpec:
         """The form of the vectors."""
@@ -55,6 +57,20 @@ class EmbedSettings:
             width, layers = mix.output_width, None
         pooled, split_by_bilmo = self.pool != "none", self.split != "spaces"
         return VectorSpec(width=width, layers=layers, pooled=pooled, dtype=self.dtype, split_by_bilmo=split_by_bilmo)
+
+    def about(self, elmo: Embedder) -> dict[str, str]:
+        """What a file says about how it was made."""
+        layers = [self.mix] if isinstance(self.mix, str | int) else self.mix
+        return {
+            "bilmo": __version__,
+            "model": self.model,
+            "model_hash": _fingerprint(elmo.bundle),
+            "mix": ",".join(map(str, layers)),
+            "pool": self.pool,
+            "lang": self.split,
+            "start": elmo.start,
+            "precision": elmo.precision,
+        }
 
 
 @dataclass(frozen=True)
@@ -93,7 +109,7 @@ Event = Started | Step | Finished
 def run(elmo: Embedder, inputs: Inputs, output: Path, settings: EmbedSettings) -> Generator[Event, None, None]:
     """Embed everything, or resume the same run where it was stopped; the file appears when it is complete."""
     embeddings.check(output, compress=settings.compress)
-    spec = settings.spec(elmo)
+    spec = replace(settings.spec(elmo), about=settings.about(elmo))
     survey = None if inputs.piped else inputs.survey()
     identity = None if survey is None else _identity(elmo, survey.digest, settings)
     with open_parts(output, spec, identity, embeddings.beside(output)) as parts:
@@ -173,7 +189,7 @@ def _embedded(
 
 
 def _embedded_text(item: Item, sentences: list[Sentence], vectors: Floats) -> EmbeddedText:
-    text = item.strip() if isinstance(item, str) else " ".join(item)
+    text = item if isinstance(item, str) else " ".join(item)
     return EmbeddedText(text, list(chain.from_iterable(sentences)), vectors)
 
 
@@ -181,6 +197,7 @@ def _identity(elmo: Embedder, digest: str, settings: EmbedSettings) -> Identity:
     """What a run must have in common with the one that it resumes."""
     chosen = asdict(settings) | {"start": elmo.start, "precision": elmo.precision, "bilmo version": __version__}
     inputs = {"the model": _fingerprint(elmo.bundle), "the text": digest, "the word cache": chosen.pop("cache")}
+    del chosen["model"]  # a name is not an identity
     return Identity(chosen, inputs)
 
 
