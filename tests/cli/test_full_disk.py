@@ -46,7 +46,7 @@ def test_parts_are_kept_when_they_cannot_be_joined(tmp_path, model, ending):
     if ending == ".parquet":
         pytest.importorskip("pyarrow")
     (tmp_path / "text.txt").write_text("".join(f"w{n}\n" for n in range(150)))
-    command = ("embed", model, "text.txt", "-o", f"v{ending}", "--mix", "all", "--split", "spaces")
+    command = ("embed", model, "text.txt", "-o", f"v{ending}", "--mix", "all", "--lang", "spaces")
     assert program(tmp_path, *command).code == 0
     size = (tmp_path / f"v{ending}").stat().st_size
     for file in tmp_path.glob("v*"):

@@ -36,7 +36,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (here / "words.vec").write_text("the 1 2 3\ncat 3 4 5\n")
     (here / "classes" / "a").mkdir(parents=True)
     (here / "classes" / "a" / "1.txt").write_text("the cat")
-    assert program(here, "cache", "model", "text.txt", "-o", "words.jsonl").code == 0
+    assert program(here, "word-cache", "model", "text.txt", "-o", "words.jsonl").code == 0
     options = ("--hidden", 4, "--epochs", 1, "--cache", here / "layers")
     assert program(here, "fit", "classify", "model", "--train", "data.tsv", "-o", "saved", *options).code == 0
     return here
@@ -89,12 +89,12 @@ INPUTS = {
     "embed": (("embed", "model", "d.jsonl", "--field", "text"), "d.jsonl"),
     "embed, several": (("embed", "model", "text.txt", "d.jsonl", "--field", "text"), "d.jsonl"),
     "embed, of a folder": (("embed", "model", "folder", "--field", "text"), "folder/deep/e.jsonl"),
-    "embed, word cache": (("embed", "model", "text.txt", "--cache", "words.jsonl"), "words.jsonl"),
+    "embed, word cache": (("embed", "model", "text.txt", "--word-cache", "words.jsonl"), "words.jsonl"),
     "embed, weights": (("embed", "old", "text.txt"), "old/weights.hdf5"),
     "embed, weights file": (("embed", "single.hdf5", "text.txt"), "single.hdf5"),
-    "cache": (("cache", "model", "text.txt"), "text.txt"),
-    "cache, weights": (("cache", "model", "text.txt"), "model/model.safetensors"),
-    "cache, options": (("cache", "single.hdf5", "text.txt"), "single_options.json"),
+    "cache": (("word-cache", "model", "text.txt"), "text.txt"),
+    "cache, weights": (("word-cache", "model", "text.txt"), "model/model.safetensors"),
+    "cache, options": (("word-cache", "single.hdf5", "text.txt"), "single_options.json"),
     "predict": (("predict", "saved", "data.tsv"), "data.tsv"),
     "predict, task": (("predict", "saved", "data.tsv"), "saved/config.json"),
     "predict, model": (("predict", "saved", "data.tsv", "--model", "model"), "model/config.json"),
@@ -125,7 +125,7 @@ def test_an_output_that_is_an_input_is_refused_under_every_name(here, inputs, na
     [
         ("embed", "model", "folder", "-o", "folder/new.npy"),
         ("embed", "model", "folder", "-o", "folder/deep/../.new.npy"),
-        ("cache", "model", "folder", "-o", "folder/deep/new"),
+        ("word-cache", "model", "folder", "-o", "folder/deep/new"),
         ("train", "folder", "-o", "folder/new", "--recipe", "recipe.toml"),
         ("finetune", "model", "folder", "-o", "folder/new"),
         ("fit", "classify", "model", "--train", "classes", "-o", "classes/new"),

@@ -11,12 +11,12 @@ import typer
 from bilmo.cli.options import (
     TEXT_FILES,
     DType,
+    Lang,
     Model,
     Multiply,
     Pool,
     Precision,
     SentenceStart,
-    Split,
     Start,
     Threads,
     WordCache,
@@ -64,7 +64,7 @@ def embed(
         DType,
         typer.Option(help="Number format of the vectors. `float16` takes half the space and keeps about three digits."),
     ] = DType.float32,
-    split: Split = "auto",
+    lang: Lang = "auto",
     start: SentenceStart = Start.settled,
     field: Annotated[
         str | None,
@@ -74,7 +74,7 @@ def embed(
         bool, typer.Option("--compress", help="Compress .h5 and .npz files. They are then slower to write and read.")
     ] = False,
     precision: Multiply = Precision.float32,
-    cache: WordCache = None,
+    word_cache: WordCache = None,
     threads: Threads = None,
     batch_tokens: Annotated[
         int | None,
@@ -97,13 +97,13 @@ def embed(
     if output is not None:
         embeddings.check(output, compress=compress)
         written = [output, *embeddings.beside(output)]
-        check_output(written, texts=given.paths, files=[cache] if cache else [])
+        check_output(written, texts=given.paths, files=[word_cache] if word_cache else [])
     how = _how(mix if mix is not None else ("all" if output and output.suffix.lower() in (".h5", ".hdf5") else "mean"))
-    if split == "auto" and not given.all_literal:
-        split = _detected(given)
+    if lang == "auto" and not given.all_literal:
+        lang = _detected(given)
 
+    from bilmo import progress
     from bilmo.cli.show import embedding as show
-    from bilmo.cli.show.tables import working
     from bilmo.embed import job
     from bilmo.embed.load import load
     from bilmo.formats.open import files_of
@@ -114,26 +114,37 @@ def embed(
         import torch
 
         torch.set_num_threads(threads)
-    with working("loading the model"):
+    with progress.working("loading the model"):
         elmo = load(
-            model, start=start.value, split=split, batch_tokens=batch_tokens, precision=precision.value, cache=cache
+            model,
+            start=start.value,
+            lang=lang,
+            batch_tokens=batch_tokens,
+            precision=precision.value,
+            word_cache=word_cache,
         )
     settings = job.EmbedSettings(
-        mix=how, pool=pool.value, dtype=dtype.value, split=split, compress=compress, cache=_named(cache)
+        mix=how,
+        pool=pool.value,
+        dtype=dtype.value,
+        lang=lang,
+        compress=compress,
+        word_cache=_named(word_cache),
+        model=model.name,
     )
     if output is not None:
-        show.embedding(job.run(elmo, given, output, settings), output, split)
+        show.embedding(job.run(elmo, given, output, settings), output, lang)
     elif _is_terminal():
         show.tables(job.rows(elmo, given, settings), settings.spec(elmo))
     else:
         show.json_lines(job.rows(elmo, given, settings), settings.spec(elmo))
 
 
-def _named(cache: Path | None) -> str:
+def _named(word_cache: Path | None) -> str:
     """The identity of a word cache, by its content: a run is resumed only with the same one."""
     from bilmo.store.validate import sha256_of
 
-    return "none" if cache is None else sha256_of(cache)
+    return "none" if word_cache is None else sha256_of(word_cache)
 
 
 def _is_terminal() -> bool:

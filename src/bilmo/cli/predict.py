@@ -12,7 +12,7 @@ import typer
 
 from bilmo.cli.task_options import Form
 
-AT_ONCE = 256
+BATCH_EXAMPLES = 256
 """The number of examples predicted at a time."""
 
 Saved = Annotated[Path, typer.Argument(help="A folder made by `bilmo fit`.")]
@@ -50,6 +50,7 @@ def predict(
     format. CSV and TSV may have a single column of texts, or a first row with column names. Raw text for a tagger is
     split into sentences and tokens according to `--lang` of `bilmo fit`.
     """
+    from bilmo import progress
     from bilmo.cli.show import tables as show
     from bilmo.formats.open import files_of
     from bilmo.store.atomic import new_file
@@ -73,10 +74,10 @@ def predict(
         header = prepared.header(written, probabilities=probabilities)
         if header is not None:
             print(header, file=file)
-        counted = stack.enter_context(show.progress("texts"))
+        counted = stack.enter_context(progress.counting("texts"))
         examples = counted(inputs.examples)
-        while some := list(islice(examples, AT_ONCE)):
-            answers = estimator.predict(some)
+        while some := list(islice(examples, BATCH_EXAMPLES)):
+            answers = estimator.answers(some)
             shares = estimator.confidence(some) if probabilities else None
             file.writelines(f"{line}\n" for line in prepared.lines(some, answers, shares, written, count + 1))
             count += len(some)

@@ -58,7 +58,7 @@ class Embedder:
         bundle: Bundle,
         *,
         start: Start = "settled",
-        split: str = "auto",
+        lang: str = "auto",
         batch_tokens: int | None = None,
         precision: Precision = "float32",
         word_vectors: WordVectors | None = None,
@@ -74,7 +74,8 @@ class Embedder:
         self.config = bundle.config
         self.start = start
         self.precision = precision
-        self.split, self._split_name = splitter_for(split, bundle.vocab), split
+        self.lang = lang
+        self.split = splitter_for(lang, bundle.vocab)
         self._batch_tokens = batch_tokens
         self.batch_tokens = batch_tokens or BATCH_TOKENS
         """Maximum number of tokens in a batch."""
@@ -95,12 +96,26 @@ class Embedder:
 
     def __getstate__(self) -> dict[str, Any]:
         """The constructor's arguments: packed weights are machine-specific and rebuilt on unpickling."""
-        made = {"bundle": self.bundle, "start": self.start, "split": self._split_name, "precision": self.precision}
+        made = {"bundle": self.bundle, "start": self.start, "lang": self.lang, "precision": self.precision}
         return {"made": made | {"batch_tokens": self._batch_tokens}, "preloaded": self._words.preloaded()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         Embedder.__init__(self, **state["made"])
         self._words.preload(*state["preloaded"])
+
+    def __repr__(self) -> str:
+        """What the model is, and how it was loaded."""
+        vocab = self.bundle.vocab
+        shown = {
+            "layout": self.bundle.layout,
+            "layers": self.config.layers,
+            "vector_width": self._vector_width,
+            "words": None if vocab is None else len(vocab),
+            "start": self.start,
+            "lang": self.lang,
+            "precision": self.precision,
+        }
+        return f"Embedder({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     def layers(self, sentences: Iterable[Sentence]) -> list[Vectors]:
         """For each sentence (L+1, tokens, 2D): layer 0 is the word alone, the others see its context.

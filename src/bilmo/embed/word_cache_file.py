@@ -39,26 +39,26 @@ def read(path: Path, bundle: Bundle, precision: Precision) -> WordVectors:
         with safe_open(path, framework="np") as file:
             made = file.metadata() or {}
             if not {WORDS, VECTORS} <= set(file.keys()) or "model" not in made:
-                raise WeightsError(f"{path}: is not a file of word vectors made by `bilmo cache`")
+                raise WeightsError(f"{path}: is not a file of word vectors made by `bilmo word-cache`")
             if made["model"] != _encoder(bundle):
                 raise WeightsError(
-                    f"{path}: these word vectors belong to another model. Make them again with `bilmo cache`."
+                    f"{path}: these word vectors belong to another model. Make them again with `bilmo word-cache`."
                 )
             if made.get("precision") != precision:
                 raise WeightsError(
                     f"{path}: was made with precision {made.get('precision')}, but the model is loaded with "
-                    f"{precision}. Make it again with `bilmo cache --precision {precision}`."
+                    f"{precision}. Make it again with `bilmo word-cache --precision {precision}`."
                 )
             words = file.get_tensor(WORDS).tobytes().decode("utf-8", "surrogatepass").split("\n")
             vectors = file.get_tensor(VECTORS)
     except (SafetensorError, OSError, UnicodeDecodeError) as error:
         raise DamagedFile(
-            f"{path}: cannot be read as safetensors ({error}). Make it again with `bilmo cache`."
+            f"{path}: cannot be read as safetensors ({error}). Make it again with `bilmo word-cache`."
         ) from None
     if vectors.dtype != np.float32 or vectors.shape != (len(words), bundle.config.width):
         raise DamagedFile(
             f"{path}: {len(words)} words and vectors of shape {vectors.shape}; each word needs one of width "
-            f"{bundle.config.width}. Make it again with `bilmo cache`."
+            f"{bundle.config.width}. Make it again with `bilmo word-cache`."
         )
     return words, vectors
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 from zipfile import is_zipfile
 
-from bilmo import models
-from bilmo.errors import BilmoError, CannotConvert, NotAModel
+from bilmo.errors import BilmoError, CannotConvert, ConfigError, NotAModel
 from bilmo.formats import archive, bilmtf, hdf5, manylangs, tf_checkpoint
 from bilmo.store import model_folder as own
 from bilmo.store.bundle import Bundle
+from bilmo.store.installed import installed
 from bilmo.store.model_folder import DType
 
 Target = Literal["bilmo", "allennlp"]
@@ -66,10 +66,10 @@ def _read(path: Path) -> Bundle:
     if Path(f"{prefix}.index").is_file():
         return bilmtf.read_checkpoint(path.parent, prefix)
     if not path.exists():
-        installed = models.installed()
-        if str(path) in installed:
-            return own.read(installed[str(path)])
-        hint = f"; installed models: {', '.join(installed) or 'none'}" if len(path.parts) == 1 else ""
+        models = installed()
+        if str(path) in models:
+            return own.read(models[str(path)])
+        hint = f"; installed models: {', '.join(models) or 'none'}" if len(path.parts) == 1 else ""
         raise NotAModel(f"{path}: there is no such file or folder{hint}")
     if not path.is_file():
         raise NotAModel(f"{path}: is neither a file nor a folder")
@@ -86,8 +86,8 @@ def _read(path: Path) -> Bundle:
 
 def files_of(path: Path) -> list[Path]:
     """The files that `read` opens for a model, or may open."""
-    if not path.exists() and str(path) in models.installed():
-        path = models.installed()[str(path)]
+    if not path.exists() and str(path) in installed():
+        path = installed()[str(path)]
     if path.name in IN_FOLDER:
         path = path.parent
     if path.is_dir():
@@ -121,11 +121,19 @@ def _accepted() -> str:
 
 def write(bundle: Bundle, target: Path, to: Target, dtype: DType = "float32") -> list[str]:
     """Write a model in one of the layouts that bilmo writes; returns what the layout cannot hold."""
+    check_target(target, to, dtype)
     if to == "allennlp":
-        if dtype != "float32":
-            raise CannotConvert(
-                f"{target}: {dtype} works only with bilmo's own folder; options.json and HDF5 weights are float32"
-            )
         return bilmtf.write(bundle, target)
     own.write(bundle, target, dtype)
     return []
+
+
+def check_target(target: Path, to: str, dtype: str) -> None:
+    """Refuse a layout or a number format that bilmo does not write."""
+    for name, value, accepted in (("to", to, get_args(Target)), ("dtype", dtype, get_args(DType))):
+        if value not in accepted:
+            raise ConfigError(f"{name} is {value!r}; accepted: {', '.join(accepted)}")
+    if to == "allennlp" and dtype != "float32":
+        raise CannotConvert(
+            f"{target}: {dtype} works only with bilmo's own folder; options.json and HDF5 weights are float32"
+        )

@@ -16,7 +16,7 @@ import regex
 
 from bilmo.errors import TextError
 
-Split = Literal["spaces", "en", "west", "zh"]
+Lang = Literal["spaces", "en", "west", "zh"]
 """How text is split: at spaces, by English rules, by rules for any language with spaces, or as Chinese."""
 Splitter = Callable[[str], list[list[str]]]
 """A function from a line of text to its sentences."""
@@ -33,7 +33,7 @@ def splitter(how: str) -> Splitter:
     """
     known: dict[str, Splitter] = {"spaces": at_spaces, "en": english, "west": western, "zh": chinese}
     if how not in known:
-        raise TextError(f"split is {how!r}; accepted: auto, {', '.join(known)}")
+        raise TextError(f"lang is {how!r}; accepted: auto, {', '.join(known)}")
     return known[how]
 
 
@@ -47,15 +47,21 @@ WORD = r"[\p{L}\p{M}\p{N}]"
 TOKEN = regex.compile(
     rf"""
     (?:https?://|www\.)[^\s<>"]*[\p{{L}}\p{{N}}/]                  # a web address
-  | {WORD}+(?:[.+_-]{WORD}+)*@{WORD}+(?:[.-]{WORD}+)+              # an e-mail address
-  | (?:\p{{L}}\.){{2,}}                                            # U.S., e.g.
-  | {WORD}+(?:[-'’_&]{WORD}+|(?<=\p{{N}})[.,:/]\p{{N}}+)*          # words, numbers, well-known, 3.14
+  | (?P<word>
+      (?:\p{{L}}\.){{2,}}                                          # U.S., e.g.
+    | {WORD}++(?:[-'’_&]{WORD}++|(?<=\p{{N}})[.,:/]\p{{N}}++)*+    # words, numbers, well-known, 3.14
+    )
   | \.{{2,}} | …+ | -{{2,}}                                        # dots and dashes stay together
   | \s+                                                            # else an accent would join the space before it
+  | \p{{RI}}{{1,2}}[\p{{GCB=Extend}}\p{{GCB=SpacingMark}}\u200d]*  # a flag; \X would count all flags before it
   | \X                                                             # anything else: one character as readers see it
     """,
     regex.VERBOSE,
 )
+LOCAL_PART = regex.compile(rf"{WORD}++(?:[.+_-]{WORD}++)*+")
+DOMAIN = regex.compile(rf"@{WORD}++(?:[.-]{WORD}++)++")
+"""The two parts of an e-mail address. TOKEN does not have them: it would read a long text such as ab.ab.ab to its end
+at each of its words, in search of an "@"."""
 ABBREVIATIONS = frozenset(
     "Mr Mrs Ms Dr Prof St Sr Jr Rev Hon Gen Col Capt Lt Sgt Maj Gov Sen Rep Messrs Mme Mlle Esq Mt Ft Vol Fig Co "
     "Corp Inc Ltd Bros vs etc cf al approx Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec".split()
@@ -78,23 +84,42 @@ def english(line: str) -> list[list[str]]:
 
 def _tokens(line: str) -> Iterator[tuple[str, bool]]:
     """Tokens, and whether white space precedes each; the full stop of an abbreviation stays with it."""
-    end, held, spaced = -1, "", False
-    for match in TOKEN.finditer(line):
-        token = match[0]
+    before, held, spaced = -1, "", False
+    for start, end in _spans(line):
+        token = line[start:end]
         if token.isspace():
             continue
-        if held and token == "." and match.start() == end:
+        if held and token == "." and start == before:
             token, held = held + ".", ""
         else:
             if held:
                 yield held, spaced
-            spaced = match.start() != end
-        end = match.end()
+            spaced = start != before
+        before = end
         held = token if _is_abbreviation(token) else ""
         if not held:
             yield token, spaced
     if held:
         yield held, spaced
+
+
+def _spans(line: str) -> Iterator[tuple[int, int]]:
+    """Where each token starts and ends, white space included. Each character is read a few times at most."""
+    if "@" not in line:
+        yield from (found.span() for found in TOKEN.finditer(line))
+        return
+    start = local_end = address_end = 0
+    while start < len(line):
+        found = TOKEN.match(line, start)
+        end = found.end()
+        if found["word"] is not None:  # an e-mail address starts like a word
+            if start >= local_end:  # else this word is in the local part that was read last
+                local_end = LOCAL_PART.match(line, start).end()
+                domain = DOMAIN.match(line, local_end)
+                address_end = domain.end() if domain else 0
+            end = address_end or end
+        yield start, end
+        start = end
 
 
 def _is_abbreviation(token: str) -> bool:
@@ -155,7 +180,7 @@ def _chinese_words() -> Callable[[str], list[str]]:
 ENGLISH = frozenset("the of and to a in that he was it his is with as i for on not had be at by".split())
 
 
-def detect(lines: Iterable[str]) -> Split:
+def detect(lines: Iterable[str]) -> Lang:
     """Detect how to split a text, from its first lines.
 
     Spaces before punctuation, or short runs of Chinese between spaces, mean that the text is already tokenized.
@@ -174,13 +199,13 @@ def detect(lines: Iterable[str]) -> Split:
     return "en" if sum(word in ENGLISH for word in words) * 8 > len(words) else "west"
 
 
-def choose_split(lines: Iterable[str], split: str) -> tuple[str, Iterator[str]]:
-    """`split`, or the way detected from the first lines if it is "auto"; and all lines that are not blank.
+def choose_split(lines: Iterable[str], lang: str) -> tuple[str, Iterator[str]]:
+    """`lang`, or the way detected from the first lines if it is "auto"; and all lines that are not blank.
 
     The text is read once, because it may come through a pipe.
     """
     rest = (line for line in lines if line.strip())
-    if split != "auto":
-        return split, rest
+    if lang != "auto":
+        return lang, rest
     first = list(islice(rest, SAMPLE))
     return detect(first), chain(first, rest)

@@ -34,7 +34,7 @@ from bilmo.tasks.network.probabilities import Probabilities
 from bilmo.tasks.network.tuned import Tuned
 from bilmo.tasks.network.words import TaskWords, words_of
 
-AT_ONCE = 4096
+BATCH_TOKENS = 4096
 """About how many tokens are predicted at a time."""
 MODEL_SPLITS = ("en", "west", "zh")
 """Rules of splitting that a model card can name; "spaces" says nothing about raw text."""
@@ -74,6 +74,12 @@ class Estimator(Generic[Example, ItemT, Answer, SettingsT]):
         """
         self.elmo, self.vectors, self.cache = elmo, vectors, cache
         self.settings = settings
+
+    def __repr__(self) -> str:
+        """The arguments that were given."""
+        given = {"elmo": self.elmo, "vectors": self.vectors, "cache": self.cache}
+        shown = {name: value for name, value in given.items() if value is not None} | self.settings
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     @classmethod
     def restore(
@@ -146,8 +152,12 @@ class Estimator(Generic[Example, ItemT, Answer, SettingsT]):
             warnings.warn("interrupted; the best epoch so far is kept", stacklevel=2)
         return self
 
-    def predict(self, texts: Sequence[Example]) -> list[Answer]:
-        """One prediction per text, in order."""
+    def predict(self, texts: Sequence[Example]) -> Any:
+        """One prediction per text, in order, in the form that fits the task."""
+        return self.answers(texts)
+
+    def answers(self, texts: Sequence[Example]) -> list[Answer]:
+        """One prediction per text, in order, as plain values in a list."""
         return self.run(texts, self.fitted_network().head.predict)
 
     def confidence(self, texts: Sequence[Example]) -> list[Probabilities]:
@@ -159,7 +169,7 @@ class Estimator(Generic[Example, ItemT, Answer, SettingsT]):
         self.fitted_network()
         data = listed_data(Dataset(texts, answers))
         true = self.prepared_.check(*data[:2])
-        return self.prepared_.measure(true, self.predict(data.examples)).value
+        return self.prepared_.measure(true, self.answers(data.examples)).value
 
     @property
     def mixes_(self) -> list[LearnedMix]:
@@ -311,7 +321,7 @@ def run_items(
     """Apply a function of the head to all items, in batches of similar length."""
     network.eval()
     found: dict[int, Result] = {}
-    for numbers in by_length([tokens_of(item) for item in items], AT_ONCE):
+    for numbers in by_length([tokens_of(item) for item in items], BATCH_TOKENS):
         results = function(network.input, [items[k] for k in numbers])
         found.update(zip(numbers, results, strict=True))
     return [found[k] for k in range(len(items))]
@@ -320,5 +330,5 @@ def run_items(
 def model_split(elmo: Embedder | None) -> str:
     """How the training text of a biLM was split, by its card; empty where the card does not name any rules."""
     # The card is the only file of a model folder that says it: a field in config.json would be a new model format.
-    found = fact_in(elmo.bundle.card, "split") if elmo is not None else ""
+    found = fact_in(elmo.bundle.card, "lang") if elmo is not None else ""
     return found if found in MODEL_SPLITS else ""

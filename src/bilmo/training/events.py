@@ -1,0 +1,122 @@
+"""The events of a training run.
+
+Knows: the facts of a corpus, the progress of a run. Blind to: how a run works, who reads the events.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from bilmo.training.checkpoint import Progress
+from bilmo.training.corpus import Facts
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run will take, estimated from a trial step and a trial evaluation."""
+
+    seconds: float
+    """Until the end of the run."""
+    memory: int
+    """Bytes; 0 if unknown."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The text is read, which is not repeated when the run is resumed."""
+
+    def __str__(self) -> str:
+        return "reading the text"
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Before the first step."""
+
+    corpus: Facts
+    vocab: int
+    """Words that can be predicted."""
+    unknown: float
+    """Share of the held-out words that are not in the vocabulary."""
+    left_out: int
+    """Distinct words of the training text that are not in the vocabulary."""
+    parameters: int
+    resumed: bool
+    cost: Cost
+    notes: list[str]
+    """What a user should know about the run."""
+
+    def __str__(self) -> str:
+        """The main facts."""
+        tokens, held_out = self.corpus.tokens["train"], self.corpus.tokens["held_out"]
+        return (
+            f"{'resumed' if self.resumed else 'new'} run: {tokens:,} words to train on and {held_out:,} held out, "
+            f"{self.vocab:,} words in the vocabulary, {self.unknown:.2%} of the held-out words unknown, "
+            f"{self.parameters:,} parameters"
+        )
+
+
+@dataclass(frozen=True)
+class Step:
+    """One update of the weights."""
+
+    number: int
+    epoch: int
+    done: float
+    """Share of the run."""
+    loss: float
+    """Nats per word, mean of both directions."""
+    rate: float
+    words: int
+    seconds: float
+    skipped: bool = False
+    """The loss exploded, so the weights were not changed."""
+
+    def __str__(self) -> str:
+        if self.skipped:
+            return f"step {self.number}: the loss exploded ({self.loss:.4g}); the step was skipped"
+        return f"step {self.number}: loss {self.loss:.3f}, {self.words / self.seconds:,.0f} words/s"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Perplexity on held-out text, by the full softmax."""
+
+    number: int
+    """Of the step before it."""
+    forward: float
+    backward: float
+    mean: float
+    """exp of the mean of both losses."""
+    known: float
+    """The same over known words only: a small vocabulary makes `mean` look better than it is."""
+    words: int
+    """Words predicted, including boundaries."""
+    best: bool
+    """Better than all evaluations before."""
+
+    def __str__(self) -> str:
+        return (
+            f"step {self.number:>7,}  held-out perplexity {self.mean:8.2f}  "
+            f"(forward {self.forward:.2f}, backward {self.backward:.2f}; known words {self.known:.2f})"
+            f"{'  best so far' if self.best else ''}"
+        )
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The end of the run, or of one that was complete before."""
+
+    progress: Progress
+    reason: str
+
+    def __str__(self) -> str:
+        found = self.progress
+        best = "" if found.best is None else f"; held-out perplexity {math.exp(found.best):.2f}"
+        if found.best_known is not None:
+            best += f", of known words {math.exp(found.best_known):.2f}"
+        return f"{self.reason}; {found.steps:,} steps in {found.seconds / 60:.1f} minutes{best}"
+
+
+Event = Reading | Ready | Step | Evaluation | Finished
