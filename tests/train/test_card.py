@@ -8,9 +8,8 @@ import pytest
 from bilmo.formats import open as layouts
 from bilmo.train import recipe as recipes
 from bilmo.train.card import TrainingSection, toml
-from bilmo.train.checkpoint import Progress
 from bilmo.train.corpus import Facts
-from bilmo.train.events import Evaluation
+from bilmo.train.events import Evaluation, Progress
 from bilmo.train.recipe import SHIPPED, NetworkRecipe, Recipe
 from bilmo.train.run import Base, train
 from small_runs import log, recipe, write_text

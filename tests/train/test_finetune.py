@@ -10,9 +10,9 @@ import bilmo
 from bilmo.errors import ConfigError
 from bilmo.formats import open as layouts
 from bilmo.ids.vocab import Vocab
-from bilmo.train import checkpoint
+from bilmo.store import checkpoint
 from bilmo.train.build import plan_finetuning
-from bilmo.train.events import Evaluation, Finished, Ready, Step
+from bilmo.train.events import Evaluation, Finished, Progress, Ready, Step
 from bilmo.train.prior import Prior
 from bilmo.train.recipe import TextRecipe
 from bilmo.train.run import Base, train
@@ -143,8 +143,8 @@ def test_a_model_without_a_softmax_gets_one_that_is_trained_alone_at_first(kind,
         if isinstance(event, Step):
             done[event.number] = event.done
         if path.exists():
-            saved = checkpoint.read(path)
-            after[saved.progress.steps] = saved.model
+            saved = checkpoint.read(path, Progress)
+            after[saved.progress.steps] = saved.part("model")
     alone = [number for number in after if done[number] < 0.4]
     assert len(alone) > 2 and len(after) - len(alone) > 2
     for number, model in after.items():

@@ -13,9 +13,9 @@ import bilmo.train.cost
 import bilmo.train.loop
 import bilmo.train.run
 from bilmo.errors import BilmoError
-from bilmo.train import checkpoint
+from bilmo.store import checkpoint
 from bilmo.train.cost import estimate
-from bilmo.train.events import Evaluation, Finished, Step
+from bilmo.train.events import Evaluation, Finished, Progress, Step
 from bilmo.train.loop import Loop
 from bilmo.train.loss import full_loss
 from bilmo.train.run import train
@@ -104,10 +104,10 @@ def test_ten_exploding_steps_in_a_row_end_the_run_and_leave_the_last_good_weight
             if isinstance(event, Step) and event.number == 7:
                 loss.instead = 1e9
             if isinstance(event, Step) and event.number == 8:
-                good = checkpoint.read(path).model
-    last = checkpoint.read(path)
+                good = checkpoint.read(path, Progress).part("model")
+    last = checkpoint.read(path, Progress)
     assert last.progress.steps == 7 and last.progress.skipped == 0  # nothing is saved while steps explode
-    assert all(torch.equal(value, good[name]) for name, value in last.model.items())
+    assert all(torch.equal(value, good[name]) for name, value in last.part("model").items())
     loss.instead = None
     assert list(train([text], tmp_path / "model", recipe(tmp_path, save_every=7)))[-1].progress.finished
 
@@ -284,7 +284,7 @@ def test_the_loop_touches_no_file_and_a_checkpoint_of_any_event_resumes_exactly_
         part = loop(tmp_path, **settings)  # one event per process
         if saved is not None:
             checkpoint.write(tmp_path / "saved", saved)
-            part.resume(checkpoint.read(tmp_path / "saved"))
+            part.resume(checkpoint.read(tmp_path / "saved", Progress))
         event = next(part.events())
         saved = part.checkpoint()
         if isinstance(event, Finished):

@@ -125,7 +125,7 @@ def embed(
 
 def _named(cache: Path | None) -> str:
     """The identity of a word cache, by its content: a run is resumed only with the same one."""
-    from bilmo.store.validate import sha256_of
+    from bilmo.store.digest import sha256_of
 
     return "none" if cache is None else sha256_of(cache)
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields
 
-from bilmo.train.checkpoint import Progress
 from bilmo.train.corpus import Facts
-from bilmo.train.events import Evaluation
+from bilmo.train.events import Evaluation, Progress
 from bilmo.train.recipe import Recipe
 
 

@@ -23,22 +23,21 @@ from typing import IO
 import numpy as np
 
 from bilmo.errors import BilmoError, ConfigError, DamagedFile, OutputError, TextError
-from bilmo.store import model_folder
+from bilmo.store import checkpoint, model_folder
 from bilmo.store.bundle import Bundle
 from bilmo.store.card import card_of
 from bilmo.store.checkpoint import CHECKPOINT
+from bilmo.store.digest import sha256_of
 from bilmo.store.run import WORK, Identity, open_run
-from bilmo.store.validate import sha256_of
 from bilmo.text.files import STDIN, all_lines, files
 from bilmo.text.split import choose_split
-from bilmo.train import checkpoint
 from bilmo.train import corpus as corpora
 from bilmo.train.build import ModelPlan, plan_finetuning, plan_model
 from bilmo.train.card import TrainingSection
 from bilmo.train.corpus import Corpus
 from bilmo.train.cost import estimate, need_memory
 from bilmo.train.curve import draw
-from bilmo.train.events import Evaluation, Event, Finished, Ready, Step
+from bilmo.train.events import Evaluation, Event, Finished, Progress, Ready, Step
 from bilmo.train.loop import Loop
 from bilmo.train.model import WordArrays
 from bilmo.train.optimizer import device_of
@@ -107,7 +106,7 @@ def train(
                     if exploded >= GIVE_UP_AFTER:
                         raise _gave_up(event, loop)
                     if exploded == RESTORE_AFTER and path.exists():  # the step before them spoiled the weights
-                        loop.restore_weights(checkpoint.read(path))
+                        loop.restore_weights(checkpoint.read(path, Progress))
                     if event.number % recipe.train.save_every == 0 and not event.skipped:
                         _save(loop, path, log)
                 elif isinstance(event, Evaluation):
@@ -146,18 +145,8 @@ def _identity(texts: list[Path], recipe: Recipe, base: Base | None) -> Identity:
         if path.is_file():
             inputs["the word vectors"] = sha256_of(path)
     if base:
-        inputs["the model to fine-tune"] = _fingerprint(base.bundle)
+        inputs["the model to fine-tune"] = base.bundle.identity("all")
     return Identity(settings, inputs)
-
-
-def _fingerprint(bundle: Bundle) -> str:
-    """Of everything in a model that fine-tuning starts from: network, vocabulary, softmax."""
-    digest = hashlib.sha256(bundle.identity().encode())
-    for word in bundle.vocab.words if bundle.vocab else ():
-        digest.update(f"{word}\n".encode("utf-8", "surrogatepass"))
-    for name in ("softmax.weight", "softmax.bias") if bundle.has_softmax else ():
-        digest.update(bundle.weights[name].float().contiguous().numpy().data)
-    return digest.hexdigest()
 
 
 def _vectors_file(recipe: Recipe) -> list[Path]:
@@ -188,7 +177,7 @@ def _lines(texts: list[Path]) -> Iterator[str]:
 
 
 def _resume(loop: Loop, path: Path) -> None:
-    saved = checkpoint.read(path)
+    saved = checkpoint.read(path, Progress)
     try:
         loop.resume(saved)
     except (RuntimeError, ValueError, KeyError):
