@@ -30,6 +30,8 @@ class Progress:
     usual_loss: float | None = None
     """A running mean, nats per word, by which an exploding step is recognised."""
     finished: bool = False
+    corpus: str = ""
+    """Identifies the corpus; empty for one that was made before corpora had hashes."""
 
 
 @dataclass(frozen=True)

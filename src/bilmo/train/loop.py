@@ -79,7 +79,7 @@ class Loop:
         if recipe.average:
             self._average = {name: value.clone() for name, value in self.model.state_dict().items()}
         self._state: State | None = None
-        self.progress = Progress()
+        self.progress = Progress(corpus=corpus.identity)
 
     def _softmax_bias(self) -> Tensor | None:
         """The initial softmax bias (V,) from word counts; learning it would take thousands of steps."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -26,7 +25,7 @@ from bilmo.errors import BilmoError, ConfigError, DamagedFile, OutputError, Text
 from bilmo.store import checkpoint, model_folder
 from bilmo.store.bundle import Bundle
 from bilmo.store.card import card_of
-from bilmo.store.checkpoint import CHECKPOINT
+from bilmo.store.checkpoint import CHECKPOINT, START_OVER
 from bilmo.store.digest import sha256_of
 from bilmo.store.run import WORK, Identity, open_run
 from bilmo.text.files import STDIN, all_lines, files
@@ -38,6 +37,7 @@ from bilmo.train.corpus import Corpus
 from bilmo.train.cost import estimate, need_memory
 from bilmo.train.curve import draw
 from bilmo.train.events import Evaluation, Event, Finished, Progress, Ready, Step
+from bilmo.train.log import log_event, remove_repeated
 from bilmo.train.loop import Loop
 from bilmo.train.model import WordArrays
 from bilmo.train.optimizer import device_of
@@ -85,7 +85,7 @@ def train(
         loop = Loop(recipe.train, plan, corpus, WordArrays(words, plan.indexer()))
         path = run.work / CHECKPOINT
         if path.exists():
-            _resume(loop, path)
+            _resume(loop, path, folder)
         run.start()
         if loop.progress.finished:
             reason = "this run is already complete" + ("; standard input was not read" if unread else "")
@@ -95,12 +95,12 @@ def train(
         yield _ready(corpus, plan, loop, notes if unread else [])
         names = [file.name for file in files(texts)]
         card = TrainingSection(recipe, corpus.facts, texts=names, base=base.name if base else None)
-        _remove_torn_line(folder / LOG)
+        remove_repeated(folder / LOG, loop.progress)
         exploded = 0
         with (folder / LOG).open("a", encoding="utf-8") as log, tensorboard(run.work / "tensorboard") as show:
             for event in loop.events():
                 if isinstance(event, Step):
-                    _log(event, log)
+                    log_event(event, log)
                     show(event)
                     exploded = exploded + 1 if event.skipped else 0
                     if exploded >= GIVE_UP_AFTER:
@@ -114,10 +114,12 @@ def train(
                         bundle = loop.bundle()
                         section = card.markdown(loop.progress, event)
                         model_folder.publish(replace(bundle, card=card_of(bundle, section)), folder)
-                    _log(event, log)
+                    log_event(event, log)
                     show(event)
                     draw(folder / LOG, folder / CURVE)
                 else:
+                    if event.progress.best is None:
+                        raise _no_model(folder)
                     _save(loop, path, log)
                 yield event
 
@@ -176,14 +178,24 @@ def _lines(texts: list[Path]) -> Iterator[str]:
             yield line
 
 
-def _resume(loop: Loop, path: Path) -> None:
+def _resume(loop: Loop, path: Path, folder: Path) -> None:
+    """Continue from a checkpoint, if it fits the corpus and the network, and the best model so far is there."""
     saved = checkpoint.read(path, Progress)
+    corpus = loop.corpus
+    if saved.progress.corpus not in ("", corpus.identity):
+        raise DamagedFile(f"{path}: belongs to another corpus than {corpus.folder}. {START_OVER}")
     try:
         loop.resume(saved)
     except (RuntimeError, ValueError, KeyError):
-        raise DamagedFile(
-            f"{path}: does not belong to the network that this run trains. Remove it to start over from the first step."
-        ) from None
+        raise DamagedFile(f"{path}: does not belong to the network that this run trains. {START_OVER}") from None
+    if saved.progress.best is not None:
+        try:
+            model_folder.read(folder)
+        except BilmoError as error:
+            raise DamagedFile(
+                f"{folder}: the best model of this run is damaged, and there is no other copy of it. Remove {path} to "
+                f"train again from the first step. {error}"
+            ) from None
 
 
 def _ready(corpus: Corpus, plan: ModelPlan, loop: Loop, notes: list[str]) -> Ready:
@@ -201,11 +213,11 @@ def _ready(corpus: Corpus, plan: ModelPlan, loop: Loop, notes: list[str]) -> Rea
     )
 
 
-def _log(event: Step | Evaluation, log: IO[str]) -> None:
-    """Write one line; numbers that are not finite become null, because JSON has no NaN."""
-    values = {key: None if isinstance(v, float) and not math.isfinite(v) else v for key, v in vars(event).items()}
-    log.write(json.dumps({"event": type(event).__name__.lower(), **values}) + "\n")
-    log.flush()
+def _no_model(folder: Path) -> BilmoError:
+    return BilmoError(
+        f"{folder}: training has ended without a model, because the loss on the held-out text was never a finite "
+        "number. Try a lower rate in another folder."
+    )
 
 
 def _save(loop: Loop, path: Path, log: IO[str]) -> None:
@@ -219,12 +231,3 @@ def _gave_up(event: Step, loop: Loop) -> BilmoError:
         f"{GIVE_UP_AFTER} steps in a row exploded, up to step {event.number} (loss {event.loss:.4g}, usual loss "
         f"{loop.progress.usual_loss}). The run stops and keeps its last checkpoint. Try a lower rate in another folder."
     )
-
-
-def _remove_torn_line(log: Path) -> None:
-    """Cut off the last line if a power cut left it incomplete."""
-    with log.open("a+b") as file:
-        size = file.tell()
-        file.seek(max(0, size - 4096))
-        tail = file.read()
-        file.truncate(size - len(tail) + tail.rfind(b"\n") + 1)
