@@ -20,12 +20,12 @@ from ngrams import KneserNey, perplexity
 from bilmo.embed.load import load
 from bilmo.embed.perplexity import score
 from bilmo.text.files import lines
-from bilmo.train import recipe as recipes
-from bilmo.train.build import plan_model
-from bilmo.train.corpus import Corpus
-from bilmo.train.events import Evaluation
-from bilmo.train.recipe import Recipe
-from bilmo.train.run import train
+from bilmo.training import recipe as recipes
+from bilmo.training.build import plan_model
+from bilmo.training.corpus import Corpus
+from bilmo.training.events import Evaluation
+from bilmo.training.recipe import Recipe
+from bilmo.training.run import train
 from text import wikipedia, write_text
 
 HERE = Path(__file__).parent

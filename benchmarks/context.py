@@ -28,10 +28,10 @@ from bilmo.net.bilm import settle
 from bilmo.net.state import State
 from bilmo.store import model_folder as folders
 from bilmo.store.bundle import Bundle
-from bilmo.train import recipe as recipes
-from bilmo.train.corpus import Corpus, Side
-from bilmo.train.events import Finished
-from bilmo.train.run import train
+from bilmo.training import recipe as recipes
+from bilmo.training.corpus import Corpus, Side
+from bilmo.training.events import Finished
+from bilmo.training.run import train
 from text import DATA
 
 HERE = Path(__file__).parent

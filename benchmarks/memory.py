@@ -45,7 +45,7 @@ def main() -> None:
         for tokens in (SMALL, LARGE):
             text = folder / "text.txt"
             write_text(text, wikipedia(), tokens)
-            settings = ("--split", "spaces", "--mix", "mean", "--dtype", "float16")
+            settings = ("--lang", "spaces", "--mix", "mean", "--dtype", "float16")
             found = peak("embed", folder / "small", text, "-o", folder / f"{tokens}.h5", *settings)
             report("`bilmo embed`, small shape, .h5", f"{tokens:,} tokens", found)
         once = folder / "once.txt"

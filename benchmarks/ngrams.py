@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilmo.ids.vocab import Vocab
-from bilmo.train.corpus import Corpus
+from bilmo.training.corpus import Corpus
 
 Ints = NDArray[np.int64]
 N = 5

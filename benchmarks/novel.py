@@ -26,11 +26,11 @@ import numpy as np
 
 from bilmo.embed.load import load
 from bilmo.embed.perplexity import score
-from bilmo.train import recipe as recipes
-from bilmo.train.corpus import Corpus
-from bilmo.train.events import Evaluation, Step
-from bilmo.train.recipe import NetworkRecipe, Recipe
-from bilmo.train.run import train
+from bilmo.training import recipe as recipes
+from bilmo.training.corpus import Corpus
+from bilmo.training.events import Evaluation, Step
+from bilmo.training.recipe import NetworkRecipe, Recipe
+from bilmo.training.run import train
 from text import DATA
 
 HERE = Path(__file__).parent

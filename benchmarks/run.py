@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import memory
+import train
 
 import embed
-import train
 
 if __name__ == "__main__":
     embed.main()

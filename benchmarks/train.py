@@ -22,13 +22,13 @@ import torch
 from bilmo.formats import open as layouts
 from bilmo.ids.windows import TextSteps
 from bilmo.store.bundle import Bundle
-from bilmo.train import corpus as corpora
-from bilmo.train.build import ModelPlan as Network
-from bilmo.train.build import plan_model
-from bilmo.train.corpus import Corpus
-from bilmo.train.loop import Loop
-from bilmo.train.model import WordArrays
-from bilmo.train.recipe import NetworkRecipe, Recipe, TextRecipe, TrainRecipe
+from bilmo.training import corpus as corpora
+from bilmo.training.build import ModelPlan as Network
+from bilmo.training.build import plan_model
+from bilmo.training.corpus import Corpus
+from bilmo.training.loop import Loop
+from bilmo.training.model import WordArrays
+from bilmo.training.recipe import NetworkRecipe, Recipe, TextRecipe, TrainRecipe
 from embed import gemm_peak
 from text import sentences
 

@@ -25,10 +25,10 @@ from bilmo.sense import neighbours, uses
 from bilmo.store.model_folder import CARD
 from bilmo.text.files import lines
 from bilmo.text.split import splitter
-from bilmo.train import recipe as recipes
-from bilmo.train.corpus import Corpus
-from bilmo.train.events import Evaluation
-from bilmo.train.run import train
+from bilmo.training import recipe as recipes
+from bilmo.training.corpus import Corpus
+from bilmo.training.events import Evaluation
+from bilmo.training.run import train
 
 HERE = Path(__file__).parent
 BENCHMARKS = HERE.parent / "benchmarks"

@@ -21,6 +21,10 @@ settings.register_profile(
 )
 settings.load_profile("busy")
 
+from bilmo.store import model_folder  # noqa: E402
+
+from task_data import made  # noqa: E402
+
 
 @pytest.fixture
 def run() -> Callable[..., Result]:
@@ -43,3 +47,23 @@ def start() -> Iterator[Callable[..., "Popen[str]"]]:
             return process
 
         yield start
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test touches the user's own files."""
+    monkeypatch.setenv("BILMO_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """The folder of a tiny model."""
+    model_folder.write(made(0), tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.fixture
+def another(tmp_path: Path) -> Path:
+    """The folder of a model like `model` with other weights."""
+    model_folder.write(made(1), tmp_path / "another")
+    return tmp_path / "another"

@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file
 
-from bilmo.train import recipe as recipes
-from bilmo.train.build import plan_model
-from bilmo.train.corpus import Corpus, build
-from bilmo.train.loop import Loop
-from bilmo.train.model import WordArrays
-from bilmo.train.recipe import Recipe
+from bilmo.training import recipe as recipes
+from bilmo.training.build import plan_model
+from bilmo.training.corpus import Corpus, build
+from bilmo.training.loop import Loop
+from bilmo.training.model import WordArrays
+from bilmo.training.recipe import Recipe
 
 WORDS = ("the", "cat", "dog", "sat", "saw", "a", "mat", "on", "by", "字", ".")
 RECIPE = """

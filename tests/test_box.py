@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import bilmo
-from bilmo import models
 from bilmo.sense import neighbours, uses
 from bilmo.store.card import fact_in
-from bilmo.train import recipe as recipes
+from bilmo.store.installed import installed
+from bilmo.training import recipe as recipes
 from program import program, started
 
 ROOT = Path(__file__).parents[1]
@@ -27,12 +27,12 @@ EXPECTED = {
 
 
 def test_both_models_are_installed():
-    assert models.installed().keys() == MOST.keys()
+    assert installed().keys() == MOST.keys()
 
 
 @pytest.mark.parametrize("name", MOST)
 def test_a_model_is_small_and_gives_a_sentence_the_same_vectors_in_any_batch(name):
-    assert sum(file.stat().st_size for file in models.installed()[name].iterdir()) <= MOST[name]
+    assert sum(file.stat().st_size for file in installed()[name].iterdir()) <= MOST[name]
     elmo = bilmo.load(name)
     sentence = ["宝玉", "He", "sat", "."]
     alone, first, _ = [*elmo.embed([sentence]), *elmo.embed([sentence, ["?"]])]
@@ -41,13 +41,13 @@ def test_a_model_is_small_and_gives_a_sentence_the_same_vectors_in_any_batch(nam
 
 @pytest.mark.parametrize("name", MOST)
 def test_a_model_card_has_text_recipe_evaluation_and_limits(name):
-    card = (models.installed()[name] / "README.md").read_text(encoding="utf-8")
+    card = (installed()[name] / "README.md").read_text(encoding="utf-8")
     assert "unknown" not in (fact_in(card, "trained on"), fact_in(card, "perplexity on unseen text"))
     assert "## Evaluation on unseen text" in card and "## Limits" in card
     recipe = recipes.read(name)
     for setting in (f"epochs = {recipe.train.epochs!r}", f"cells = {recipe.network.cells}", f'lang = "{name}"'):
         assert setting in card
-    assert (models.installed()[name] / "curve.svg").exists()
+    assert (installed()[name] / "curve.svg").exists()
 
 
 @pytest.mark.parametrize("name", MOST)

@@ -51,8 +51,13 @@ def workplace(tmp_path, monkeypatch):
     (tmp_path / "reviews.tsv").write_text("".join(f"{row[:-1]} {k}\n" for k in range(12) for row in rows))
     sentences = "Anna\tB-PER\nLee\tI-PER\nsaw\tO\nOslo\tB-LOC\n\n", "the\tO\ncat\tO\nsat\tO\n\n"
     (tmp_path / "entities.conll").write_text("".join(f"{k}\tO\n{s}" for k in range(9) for s in sentences))
+    chinese = [" ".join(chosen.choices(["猫", "狗", "看见", "一只", "那", "跑"], k=8)) + " 。" for _ in range(60)]
+    (tmp_path / "小说.txt").write_text("\n".join(chinese), encoding="utf-8")
+    (tmp_path / "句子.txt").write_text("猫看见狗。\n\n味道很好。\n", encoding="utf-8")
+    (tmp_path / "评论.tsv").write_text("".join(f"好评\t味道很好{k}。\n差评\t太慢了{k}。\n" for k in range(12)), "utf-8")
+    tagged = "".join(f"{k}\tO\n宝玉\tB-PER\n在\tO\n金陵\tB-LOC\n。\tO\n\n" for k in range(18))
+    (tmp_path / "实体.conll").write_text(tagged, encoding="utf-8")
     (tmp_path / "glove.txt").write_text("the 0.1 0.2 0.3\ncat 0.3 0.1 0.2\n")
-    monkeypatch.setenv("BILMO_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -62,7 +67,7 @@ def test_the_pages_are_found_and_show_something():
     assert sum(len(commands(page)) for page in PAGES) > 10
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: str(p.relative_to(ROOT)))
 def test_python_examples_run(page, workplace):
     names = {}
     for block in blocks(page, "python"):
@@ -74,7 +79,7 @@ RUN = [p for p in PAGES if commands(p) and p.name != "README.zh.md"]
 """Pages whose commands are run; README.zh.md has those of README.md, which another test compares."""
 
 
-@pytest.mark.parametrize("page", RUN, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", RUN, ids=lambda p: str(p.relative_to(ROOT)))
 def test_commands_run(page, workplace):
     made = {words[3] for line in commands(page) if (words := shlex.split(line))[:2] == ["bilmo", "convert"]}
     if "model" in made:  # the page creates it

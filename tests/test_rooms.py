@@ -13,14 +13,13 @@ import bilmo
 PACKAGE = Path(bilmo.__file__).parent
 RANK = {
     "errors": 0,
-    "models": 0,
     "text": 1,
     "ids": 1,
     "net": 2,
     "store": 3,
     "formats": 4,
     "embed": 5,
-    "train": 5,
+    "training": 5,
     "tasks": 6,
     "generate": 6,
     "sense": 6,
@@ -156,7 +155,7 @@ def test_only_the_command_line_prints(file):
 def test_every_room_has_a_rank():
     rooms = {room_of(file) for file in IN_ROOMS}
     assert rooms <= RANK.keys()
-    assert {"errors", "text", "ids", "net", "store", "formats", "embed", "train", "tasks", "sense", "cli"} <= rooms
+    assert {"errors", "text", "ids", "net", "store", "formats", "embed", "training", "tasks", "sense", "cli"} <= rooms
 
 
 @pytest.mark.parametrize(
@@ -170,18 +169,18 @@ def test_every_room_has_a_rank():
         ("net/x.py", "from .. import cli, web", ["cli", "web"]),
         ("net/x.py", "def f():\n    from bilmo.embed.load import load", ["embed"]),
         ("net/x.py", "if TYPE_CHECKING:\n    from bilmo.formats import open", ["formats"]),
-        ("net/x.py", "importlib.import_module('bilmo.train.loop')", ["train"]),
+        ("net/x.py", "importlib.import_module('bilmo.training.loop')", ["training"]),
         ("net/x.py", "import bilmo", [WHOLE_PACKAGE]),
         ("net/x.py", "from bilmo import load", [WHOLE_PACKAGE]),
         ("net/x.py", "import bilmo.unknown", [WHOLE_PACKAGE]),
         ("text/x.py", "from bilmo.ids.vocab import Vocab", ["ids"]),
-        ("embed/x.py", "from bilmo.train import loop", ["train"]),
+        ("embed/x.py", "from bilmo.training import loop", ["training"]),
         ("errors.py", "import bilmo.text.files", ["text"]),
         ("net/deep/x.py", "from ...store import folder", ["store"]),
         ("net/x.py", "from bilmo.net.bilm import BiLM\nfrom bilmo.ids import batch\nfrom bilmo.errors import need", []),
         ("net/x.py", "from . import bilm\nfrom .bilm import BiLM\nfrom ..ids import batch", []),
         ("net/x.py", "from bilmo import __version__\nimport torch, numpy.typing\nfrom pathlib import Path", []),
-        ("cli/x.py", "from bilmo.embed import embedder\nfrom bilmo.train import loop", []),
+        ("cli/x.py", "from bilmo.embed import embedder\nfrom bilmo.training import loop", []),
         ("web/x.py", "from bilmo.plug import spacy", ["plug"]),
     ],
 )

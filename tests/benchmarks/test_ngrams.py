@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bilmo.ids.vocab import Vocab
-from bilmo.train.corpus import build
+from bilmo.training.corpus import build
 
 WORDS = "abcde"
 VOCAB = Vocab(["<S>", "</S>", "<UNK>", *WORDS])

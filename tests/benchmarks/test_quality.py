@@ -53,7 +53,6 @@ def quality(tmp_path, monkeypatch):
     monkeypatch.setattr(data, "SETS", sets)
     monkeypatch.setattr(module, "QUESTIONS", questions)
     monkeypatch.setattr(module, "RESULTS", tmp_path)
-    monkeypatch.setenv("BILMO_CACHE", str(tmp_path / "cache"))
     return module
 
 
@@ -97,7 +96,6 @@ def test_an_epoch_with_stored_layers_and_without_gives_the_same_result(tmp_path,
     made_up = speed.data.DataSet("ewt", *(Dataset(*sentences(n, seed)) for n, seed in ((40, 0), (8, 1), (5, 2))))
     monkeypatch.setattr(speed.data, "ewt", lambda: made_up)
     monkeypatch.setattr(speed, "RESULTS", tmp_path)
-    monkeypatch.setenv("BILMO_CACHE", str(tmp_path / "cache"))
     speed.main([str(tmp_path / "model")])
     rows = [row.split(" | ") for row in (tmp_path / "epoch.md").read_text("utf-8").splitlines() if "**" in row]
     assert [row[2] for row in rows] == ["bilstm-crf", "linear"]

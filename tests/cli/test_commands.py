@@ -151,7 +151,7 @@ def test_convert_refuses_what_the_layout_cannot_hold(run, tmp_path, out):
 
 def test_embed_writes_every_line_in_its_order(run, ready, text, out):
     result = run("embed", ready, text, "-o", out / "v.h5")
-    assert (result.code, result.out, result.err) == (0, f"{out / 'v.h5'}: 5 sentences, 12 tokens, split: spaces\n", "")
+    assert (result.code, result.out, result.err) == (0, f"{out / 'v.h5'}: 5 sentences, 12 tokens, lang: spaces\n", "")
     found, numbers = vectors(out / "v.h5")
     assert_same(found, bilmo.load(ready).layers(SENTENCES))
     assert numbers == {"The cat sat": "3", "": "1", "Oslo sleeps .": "2", "naïve  漢字\t.": "4"}
@@ -182,8 +182,8 @@ def test_carry_is_a_chain_of_single_calls(run, ready, text, out):
 def test_more_sentences_than_are_held_at_a_time(run, ready, out, monkeypatch):
     monkeypatch.setattr("bilmo.embed.job.PART_TOKENS", 9)
     rows = [f"word{k % 5}" for k in range(10)]
-    result = run("embed", ready, "-", "-o", out / "v.h5", "--split", "spaces", stdin="\n".join(rows).encode())
-    assert result.out.endswith(": 10 sentences, 10 tokens, split: spaces\n")
+    result = run("embed", ready, "-", "-o", out / "v.h5", "--lang", "spaces", stdin="\n".join(rows).encode())
+    assert result.out.endswith(": 10 sentences, 10 tokens, lang: spaces\n")
     assert_same(vectors(out / "v.h5")[0], bilmo.load(ready).layers([[row] for row in rows]))
 
 
@@ -199,7 +199,7 @@ def test_text_from_a_pipe_or_a_packed_file(run, ready, tmp_path, out, packed):
 
 
 def test_an_empty_text_gives_no_vectors(run, ready, out):
-    assert ": 0 sentences, 0 tokens" in run("embed", ready, "-", "-o", out / "v.h5", "--split", "spaces").out
+    assert ": 0 sentences, 0 tokens" in run("embed", ready, "-", "-o", out / "v.h5", "--lang", "spaces").out
     assert vectors(out / "v.h5") == ([], {})
 
 
@@ -381,15 +381,15 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "our weights cut short": (
         cut(write_own, "model.safetensors", lambda b: b[:-5]),
-        "model.safetensors: cannot be read as safetensors .* Download or convert",
+        "model.safetensors: is not the file that was saved .* Download or convert",
     ),
     "our settings misspelt": (
         cut(write_own, "config.json", lambda b: b.replace(b'"width"', b'"widht"', 1)),
         "config.json: invalid settings.*widht",
     ),
     "a newer folder": (
-        cut(write_own, "config.json", lambda b: b.replace(b'"bilmo_format": 2', b'"bilmo_format": 9')),
-        "config.json: the folder has format 9; this version of bilmo reads formats 1 to 2. Install a newer version",
+        cut(write_own, "config.json", lambda b: b.replace(b'"bilmo_format": 3', b'"bilmo_format": 9')),
+        "config.json: has format 9; this version of bilmo reads formats 1 to 3. Install a newer version",
     ),
 }
 
@@ -567,7 +567,7 @@ def test_text_in_a_pipe_becomes_vectors_in_a_file(start, ready, tmp_path):
     process = start("embed", ready, "-", "-o", tmp_path / "v.h5")
     output, error = process.communicate(TEXT)
     assert (process.returncode, error) == (0, "")
-    assert output == f"{tmp_path / 'v.h5'}: 5 sentences, 12 tokens, split: spaces\n"
+    assert output == f"{tmp_path / 'v.h5'}: 5 sentences, 12 tokens, lang: spaces\n"
     assert_same(vectors(tmp_path / "v.h5")[0], bilmo.load(ready).layers(SENTENCES))
 
 

@@ -77,7 +77,7 @@ def test_on_a_terminal_vectors_are_shown_as_a_table(bank, elmo, monkeypatch):
 
 
 def test_odd_characters_and_blank_lines_pass_through_a_pipe(bank, elmo):
-    result = bank("-", "--pool", "mean", "--dtype", "float16", "--split", "spaces", stdin=b"a\0b c\n\nd")
+    result = bank("-", "--pool", "mean", "--dtype", "float16", "--lang", "spaces", stdin=b"a\0b c\n\nd")
     rows = [json.loads(line) for line in result.out.splitlines()]
     assert [row["tokens"] for row in rows] == [["a\0b", "c"], [], ["d"]]
     expected = elmo.embed([row["tokens"] for row in rows], pool="mean", dtype="float16")
@@ -96,7 +96,7 @@ def test_a_single_word_could_be_a_file_so_the_error_says_how_to_embed_it(bank):
 
 def test_raw_text_keeps_its_lines_and_tokens_are_written_with_the_vectors(bank, here, elmo):
     result = bank("raw.txt", "-o", "v.h5")
-    assert (result.code, result.out, result.err) == (0, "v.h5: 3 sentences, 16 tokens, split: en\n", "")
+    assert (result.code, result.out, result.err) == (0, "v.h5: 3 sentences, 16 tokens, lang: en\n", "")
     with h5py.File("v.h5") as file:
         assert set(file) == {"0", "1", "2", "sentence_to_index", "tokens"}
         assert [json.loads(text) for text in file["tokens"]] == TOKENS
@@ -145,8 +145,8 @@ def test_several_inputs_of_every_kind_at_once(bank, here, elmo):
     (here / "folder").mkdir()
     (here / "folder" / "a.gz").write_bytes(gzip.compress(b"one two"))
     for _ in range(2):  # the second time, the output is already in the folder
-        result = bank("folder", "three four", "-", "-o", "folder/v.npz", "--split", "spaces", stdin=b"five\n")
-        assert result.out == "folder/v.npz: 3 sentences, 5 tokens, split: spaces\n"
+        result = bank("folder", "three four", "-", "-o", "folder/v.npz", "--lang", "spaces", stdin=b"five\n")
+        assert result.out == "folder/v.npz: 3 sentences, 5 tokens, lang: spaces\n"
         with np.load("folder/v.npz") as file:
             assert json.loads(file["tokens.json"]) == [["one", "two"], ["three", "four"], ["five"]]
 
@@ -165,7 +165,7 @@ def test_a_field_of_json_lines(bank, here, elmo):
 def test_words_of_any_size_and_signs_of_any_kind(bank, here, elmo):
     long, strange = "é" * 1_000_000, "\u2028 \ufeff \U0010ffff 👩‍👩‍👧 \x01"
     (here / "t").write_text(f"a {long} b\n{strange}\n\n", encoding="utf-8")
-    assert bank("t", "-o", "v.h5", "--split", "spaces").code == 0
+    assert bank("t", "-o", "v.h5", "--lang", "spaces").code == 0
     with h5py.File("v.h5") as file:
         shapes = [file[str(k)].shape[1] for k in range(3)]
         assert shapes == [3, len(strange.split()), 0]
@@ -192,7 +192,7 @@ def test_the_size_of_a_large_file_is_announced(bank, here, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--split", "klingon"), "split is 'klingon'; accepted: auto, spaces, en, west, zh"),
+        (("--lang", "klingon"), "lang is 'klingon'; accepted: auto, spaces, en, west, zh"),
         (("--compress",), "v.jsonl: --compress is for .h5, .hdf5, .npz only"),
         (("--mix", "0,7"), "layers are numbered"),
     ],
@@ -219,7 +219,7 @@ def test_int8_and_precomputed_words(bank, here, elmo, model):
     found = np.load("v.npy")
     assert found.shape == expected.shape
     assert 1e-7 < np.abs(found - expected).max() < 0.1
-    assert program(here, "cache", model, "raw.txt", "-o", "words.safetensors").code == 0
-    assert bank("raw.txt", "-o", "v.npy", "--cache", "words.safetensors").code == 0
+    assert program(here, "word-cache", model, "raw.txt", "-o", "words.safetensors").code == 0
+    assert bank("raw.txt", "-o", "v.npy", "--word-cache", "words.safetensors").code == 0
     assert close(np.load("v.npy"), expected)
-    assert bank("raw.txt", "-o", "v.npy", "--cache", "nowhere").code == 1
+    assert bank("raw.txt", "-o", "v.npy", "--word-cache", "nowhere").code == 1

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import bilmo
-from bilmo import models
 from bilmo.errors import NotAModel
 from bilmo.formats import open as layouts
+from bilmo.store import installed
 from bilmo.store import model_folder as folder
 from bilmo.store.card import card_of
 from program import program
@@ -35,7 +35,7 @@ def box(bundle, tmp_path, monkeypatch):
     """One model, called `xx`."""
     made = tmp_path / "box"
     made.mkdir()
-    monkeypatch.setattr(models, "BOX", made)
+    monkeypatch.setattr(installed, "BOX", made)
     folder.write(replace(bundle, card=card_of(bundle, TRAINED)), made / "xx")
     return made
 

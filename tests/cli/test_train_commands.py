@@ -9,7 +9,7 @@ import pytest
 
 import bilmo
 from bilmo.errors import BilmoError
-from bilmo.train.loop import Loop
+from bilmo.training.loop import Loop
 from program import program
 from small_runs import threads, write_text
 
@@ -36,7 +36,7 @@ def trained(tmp_path_factory):
 def test_train_shows_the_facts_first_and_results_on_standard_output(trained):
     _, done = trained
     names = [line.split("  ")[0] for line in done.out.splitlines()]
-    shown = "split, text, held out, vocabulary, unknown words, parameters, memory, time left, run"
+    shown = "lang, text, held out, vocabulary, unknown words, parameters, memory, time left, run"
     assert names[:9] == shown.split(", ")
     assert done.out.splitlines()[-1].startswith("model: training is complete; 26 steps in ")
     assert done.err.startswith("reading the text\n") and done.err.count("held-out perplexity") == 3
@@ -166,14 +166,14 @@ def test_finetune_reports_the_perplexity_before_and_after(trained, tmp_path):
         (("evaluate", "nowhere", "text.txt"), "nowhere: there is no such file or folder"),
         (("evaluate", "MODEL", "nowhere.txt"), "nowhere.txt: there is no such file"),
         (("evaluate", "MODEL", "blank.txt"), "no sentences to evaluate"),
-        (("evaluate", "MODEL", "text.txt", "--lang", "klingon"), "split is 'klingon'"),
+        (("evaluate", "MODEL", "text.txt", "--lang", "klingon"), "lang is 'klingon'"),
         (("finetune", "nowhere", "text.txt", "-o", "new"), "nowhere: there is no such file or folder"),
         (("finetune", "MODEL", "text.txt", "-o", "MODEL"), "is the folder of the original model"),
         (("similar", "MODEL", " "), "the word is empty"),
         (("train", "nowhere.txt", "-o", "new"), "nowhere.txt: there is no such file"),
         (("train", "text.txt", "-o", "new", "--recipe", "huge"), "there is no recipe 'huge'"),
         (("train", "text.txt", "-o", "new", "--cell", "transformer"), "network.cell"),
-        (("train", "text.txt", "-o", "new", "--lang", "klingon"), "split is 'klingon'"),
+        (("train", "text.txt", "-o", "new", "--lang", "klingon"), "lang is 'klingon'"),
         (
             ("train", "text.txt", "-o", "new", "--recipe", "recipe.toml", "--min-count", "100000"),
             "no word of the text occurs that often",

@@ -169,7 +169,7 @@ def assert_same(found: list[np.ndarray], expected: list[np.ndarray]) -> None:
 
 @pytest.mark.parametrize("start", ["settled", "carry"])
 def test_a_run_killed_anywhere_and_resumed_gives_the_same_and_keeps_what_was_done(forks, model, text, out, start):
-    command = ("embed", model, text, "-o", out, "--split", "spaces", "--start", start)
+    command = ("embed", model, text, "-o", out, "--lang", "spaces", "--start", start)
     began = time.monotonic()
     assert forks.run(*command, PART_TOKENS=60).code == 0
     whole = time.monotonic() - began
@@ -211,7 +211,7 @@ def comment(part: Path) -> bytes:
 
 
 def test_ctrl_c_keeps_finished_parts_and_says_so(forks, model, text, out):
-    command = ("embed", model, text, "-o", out, "--split", "spaces")
+    command = ("embed", model, text, "-o", out, "--lang", "spaces")
     stopped = forks.run(*command, PART_TOKENS=30, after_part=signal.SIGINT)
     assert stopped.code == 130
     assert "note: finished parts are kept; the same command resumes the run" in stopped.err
@@ -220,7 +220,7 @@ def test_ctrl_c_keeps_finished_parts_and_says_so(forks, model, text, out):
 
 
 def test_of_two_runs_at_once_the_second_is_refused(forks, model, text, out):
-    command = ("embed", model, text, "-o", out, "--split", "spaces")
+    command = ("embed", model, text, "-o", out, "--lang", "spaces")
     process = forks.start(*command, PART_TOKENS=30, after_part=signal.SIGSTOP)
     forks.wait_until_stopped()
     try:
@@ -254,8 +254,8 @@ def test_memory_does_not_grow_with_the_text(forks, tmp_path, out):
 
 
 def events(model: Path, text: Path, out: Path, **settings) -> list:
-    elmo = bilmo.load(model, split="spaces")
-    return list(job.run(elmo, Inputs((str(text),)), out, EmbedSettings(split="spaces", **settings)))
+    elmo = bilmo.load(model, lang="spaces")
+    return list(job.run(elmo, Inputs((str(text),)), out, EmbedSettings(lang="spaces", **settings)))
 
 
 def test_a_run_reports_what_is_expected_and_what_was_done(model, text, out):
@@ -270,8 +270,8 @@ def test_a_run_reports_what_is_expected_and_what_was_done(model, text, out):
 
 def stop_after(steps: int, model: Path, text: Path, out: Path, monkeypatch, **settings) -> None:
     monkeypatch.setattr(job, "PART_TOKENS", 60)
-    elmo = bilmo.load(model, split="spaces")
-    run = job.run(elmo, Inputs((str(text),)), out, EmbedSettings(split="spaces", **settings))
+    elmo = bilmo.load(model, lang="spaces")
+    run = job.run(elmo, Inputs((str(text),)), out, EmbedSettings(lang="spaces", **settings))
     for _ in range(steps):
         next(run)
     run.close()
@@ -294,8 +294,8 @@ def test_different_settings_model_or_text_are_refused_and_named(model, text, out
 
 def test_a_run_may_be_resumed_with_other_batches(model, text, out, monkeypatch):
     stop_after(5, model, text, out, monkeypatch)
-    elmo = bilmo.load(model, split="spaces", batch_tokens=7)
-    first, *_ = job.run(elmo, Inputs((str(text),)), out, EmbedSettings(split="spaces"))
+    elmo = bilmo.load(model, lang="spaces", batch_tokens=7)
+    first, *_ = job.run(elmo, Inputs((str(text),)), out, EmbedSettings(lang="spaces"))
     assert first.done_parts
     assert_same(read(out), bilmo.load(model).layers([line.split() for line in text.read_text("utf-8").split("\n")]))
 

@@ -94,12 +94,12 @@ def test_a_vocabulary_tells_whether_the_model_knows_clitics(words, tokens):
     ],
 )
 def test_the_way_to_split_can_be_told(model, how, tokens):
-    assert bilmo.load(model, split=how).embed("don't go. 他坐在").tokens == tokens
+    assert bilmo.load(model, lang=how).embed("don't go. 他坐在").tokens == tokens
 
 
 def test_an_unknown_way_to_split_is_refused_at_once(model):
-    with pytest.raises(TextError, match="split is 'klingon'; accepted: auto, spaces"):
-        bilmo.load(model, split="klingon")
+    with pytest.raises(TextError, match="lang is 'klingon'; accepted: auto, spaces"):
+        bilmo.load(model, lang="klingon")
 
 
 @settings(max_examples=60)

@@ -1,4 +1,4 @@
-"""Word vectors computed beforehand: `bilmo cache`, and models that are loaded with its file."""
+"""Word vectors computed beforehand: `bilmo word-cache`, and models that are loaded with its file."""
 
 import pickle
 
@@ -45,11 +45,11 @@ def words(tmp_path):
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_known_words_are_not_encoded_again_and_change_no_vector(model, words, tmp_path, monkeypatch, run, precision):
     out = tmp_path / "words.safetensors"
-    done = run("cache", model, words, "-o", out, "--precision", precision)
+    done = run("word-cache", model, words, "-o", out, "--precision", precision)
     assert done.code == 0
     assert done.out == f"{out}: 7 words\n"  # the, cat, 字, sat, ?, and both boundaries
     expected = bilmo.load(model, precision=precision).layers(TEXT)
-    elmo = bilmo.load(model, precision=precision, cache=out)
+    elmo = bilmo.load(model, precision=precision, word_cache=out)
     encoded = []
     plain = elmo._words._encoder
     monkeypatch.setattr(elmo._words, "_encoder", lambda some: encoded.append(len(some.chars)) or plain(some))
@@ -60,18 +60,18 @@ def test_known_words_are_not_encoded_again_and_change_no_vector(model, words, tm
 
 def test_the_command_line_uses_the_file(model, words, tmp_path, monkeypatch, run):
     out = tmp_path / "words.safetensors"
-    assert run("cache", model, words, "-o", out).code == 0
+    assert run("word-cache", model, words, "-o", out).code == 0
     loaded = []
     plain = bilmo.embed.load.load
     monkeypatch.setattr(bilmo.embed.load, "load", lambda *a, **k: loaded.append(k) or plain(*a, **k))
     text = tmp_path / "text.txt"
     text.write_text("the cat sat\n", encoding="utf-8")
-    assert run("embed", model, text, "-o", tmp_path / "v.h5", "--cache", out).code == 0
-    assert loaded[0]["cache"] == out and loaded[0]["precision"] == "float32"
+    assert run("embed", model, text, "-o", tmp_path / "v.h5", "--word-cache", out).code == 0
+    assert loaded[0]["word_cache"] == out and loaded[0]["precision"] == "float32"
     if HAS_INT8:
         assert run("embed", model, text, "-o", tmp_path / "w.h5", "--precision", "int8").code == 0
         assert loaded[1]["precision"] == "int8"
-        failed = run("embed", model, text, "-o", tmp_path / "x.h5", "--cache", out, "--precision", "int8")
+        failed = run("embed", model, text, "-o", tmp_path / "x.h5", "--word-cache", out, "--precision", "int8")
         assert failed.code == 1
         assert "was made with precision float32, but the model is loaded with int8" in failed.err
         assert not (tmp_path / "x.h5").exists()
@@ -79,10 +79,10 @@ def test_the_command_line_uses_the_file(model, words, tmp_path, monkeypatch, run
 
 def test_a_file_of_another_model_is_refused(model, words, tmp_path, run):
     out = tmp_path / "words.safetensors"
-    assert run("cache", model, words, "-o", out).code == 0
+    assert run("word-cache", model, words, "-o", out).code == 0
     other = write_model(tmp_path / "other", seed=2)
-    with pytest.raises(WeightsError, match=r"belong to another model\. Make them again with `bilmo cache`"):
-        bilmo.load(other, cache=out)
+    with pytest.raises(WeightsError, match=r"belong to another model\. Make them again with `bilmo word-cache`"):
+        bilmo.load(other, word_cache=out)
 
 
 def test_the_recurrent_weights_may_differ_for_words_know_nothing_of_them(model, tmp_path):
@@ -100,29 +100,29 @@ def test_the_recurrent_weights_may_differ_for_words_know_nothing_of_them(model, 
 def test_what_is_no_such_file_is_refused(model, tmp_path, content):
     path = tmp_path / "words"
     path.write_bytes(content)
-    with pytest.raises((DamagedFile, WeightsError), match="bilmo cache"):
-        bilmo.load(model, cache=path)
+    with pytest.raises((DamagedFile, WeightsError), match="bilmo word-cache"):
+        bilmo.load(model, word_cache=path)
 
 
 def test_a_file_that_is_not_there_is_refused(model, tmp_path):
     with pytest.raises(WeightsError, match="there is no such file of word vectors"):
-        bilmo.load(model, cache=tmp_path / "none")
+        bilmo.load(model, word_cache=tmp_path / "none")
 
 
 def test_a_cut_file_is_refused(model, words, tmp_path, run):
     out = tmp_path / "words.safetensors"
-    assert run("cache", model, words, "-o", out).code == 0
+    assert run("word-cache", model, words, "-o", out).code == 0
     whole = out.read_bytes()
     for length in (4, 100, len(whole) - 1):
         out.write_bytes(whole[:length])
         with pytest.raises(DamagedFile, match="cannot be read"):
-            bilmo.load(model, cache=out)
+            bilmo.load(model, word_cache=out)
 
 
 def test_no_words_are_an_error_and_nothing_is_written(model, tmp_path, run):
     blank = tmp_path / "blank.txt"
     blank.write_text(" \n\n", encoding="utf-8")
-    failed = run("cache", model, blank, "-o", tmp_path / "out")
+    failed = run("word-cache", model, blank, "-o", tmp_path / "out")
     assert failed.code == 1 and "no words; every line is blank" in failed.err
     assert [path.name for path in tmp_path.iterdir()] == ["blank.txt"]
 
@@ -134,7 +134,7 @@ def test_an_unknown_precision_is_refused(model):
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_pickled_model_gives_the_same_vectors_and_knows_the_same_words(model, precision):
-    plain = bilmo.load(model, precision=precision, split="west", batch_tokens=64)
+    plain = bilmo.load(model, precision=precision, lang="west", batch_tokens=64)
     words = ["the", "cat"]
     odd = np.ones((2, 8), dtype=np.float32)  # no encoder would give these, so they show where they come from
     elmo = bilmo.Embedder(plain.bundle, precision=precision, word_vectors=(words, odd))

@@ -86,6 +86,6 @@ def test_a_cache_of_word_vectors_changes_no_layer_and_unknown_words_still_work()
     folder = golden.FOLDER / "allennlp"
     sentences = [["The", "U.S.", "said", "xyzzy-unseen", "."], ["plugh"]]
     plain = bilmo.load(folder).layers(sentences)
-    cached = bilmo.load(folder, cache=folder / "elmo_token_embeddings.hdf5").layers(sentences)
+    cached = bilmo.load(folder, word_cache=folder / "elmo_token_embeddings.hdf5").layers(sentences)
     for a, b in zip(plain, cached, strict=True):
         assert np.abs(a - b).max() < 1e-5

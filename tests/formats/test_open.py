@@ -150,7 +150,7 @@ def test_precomputed_words_are_used_and_others_come_from_the_character_cnn(tmp_p
     values = np.arange(4 * len(WORDS), dtype=np.float32).reshape(-1, 4)
     path = cached(tmp_path / "cache", {"embedding": values})
     plain = bilmo.load(tmp_path / "model").layers([["The", "unseen", "cat"]])[0]
-    found = bilmo.load(tmp_path / "model", cache=path).layers([["The", "unseen", "cat"]])[0]
+    found = bilmo.load(tmp_path / "model", word_cache=path).layers([["The", "unseen", "cat"]])[0]
     assert np.array_equal(found[0, 0], np.tile(values[WORDS.index("The")], 2))
     assert np.array_equal(found[0, 2], np.tile(values[8], 2))  # of a repeated word, the last one
     assert np.allclose(found[0, 1], plain[0, 1], atol=1e-5)
@@ -170,7 +170,7 @@ def test_precomputed_words_are_used_and_others_come_from_the_character_cnn(tmp_p
 def test_a_cache_that_does_not_fit_is_refused(tmp_path, arrays, says):
     write_hdf5(tmp_path / "model")
     with pytest.raises(WeightsError, match=says):
-        bilmo.load(tmp_path / "model", cache=cached(tmp_path / "cache", arrays))
+        bilmo.load(tmp_path / "model", word_cache=cached(tmp_path / "cache", arrays))
 
 
 @pytest.mark.parametrize("content", [None, "<S>\n</S>\n<UNK>\n", "a\n" * 10], ids=["none", "too short", "no marks"])
@@ -181,10 +181,10 @@ def test_a_cache_without_its_vocabulary_is_refused(tmp_path, content):
     if content:
         (path.parent / "vocab.txt").write_text(content)
     with pytest.raises(VocabError, match=r"vocab.txt"):
-        bilmo.load(tmp_path / "model", cache=path)
+        bilmo.load(tmp_path / "model", word_cache=path)
 
 
 def test_a_missing_cache_is_reported(tmp_path):
     write_hdf5(tmp_path / "model")
     with pytest.raises(BilmoError, match=r"nowhere.hdf5"):
-        bilmo.load(tmp_path / "model", cache=tmp_path / "nowhere.hdf5")
+        bilmo.load(tmp_path / "model", word_cache=tmp_path / "nowhere.hdf5")

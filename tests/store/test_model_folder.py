@@ -96,32 +96,33 @@ def test_a_folder_of_format_1_is_read_as_the_same_model(saved):
 
     reseal(saved, {old_name(name): value for name, value in tensors.items()})
     digest = sha256_of(saved / "model.safetensors")
-    change(saved, bilmo_format=1, network__directions=["ahead", "behind"], split=..., sha256=digest)
+    change(saved, bilmo_format=1, network__directions=["ahead", "behind"], lang=..., sha256=digest)
     assert b"ahead" in (saved / "model.safetensors").read_bytes()
     same(own.read(saved), before)
 
 
 def as_format_2(folder: Path) -> None:
     """A folder as it was written before lists of words had hashes: only the model card says how text was split."""
-    change(folder, bilmo_format=2, split=..., sha256=sha256_of(folder / "model.safetensors"))
+    change(folder, bilmo_format=2, lang=..., sha256=sha256_of(folder / "model.safetensors"))
 
 
 def test_a_folder_of_format_2_is_read_as_the_same_model(saved):
     before = own.read(saved)
     as_format_2(saved)
     same(own.read(saved), before)
-    assert own.read(saved).split == ""
-    (saved / "README.md").write_text("# Model card\n\n| split | west |\n", encoding="utf-8")
-    assert own.read(saved).split == "west"
+    assert own.read(saved).lang == ""
+    for name in ("lang", "split"):  # its older name
+        (saved / "README.md").write_text(f"# Model card\n\n| {name} | west |\n", encoding="utf-8")
+        assert own.read(saved).lang == "west"
     flip_last(saved / "model.safetensors")
     refused(saved, DamagedFile, "is not the file that was saved")
 
 
 def test_how_text_was_split_comes_back_and_the_card_does_not_change_it(tmp_path, saved):
-    own.write(replace(own.read(saved), split="zh"), tmp_path / "new")
-    (tmp_path / "new" / "README.md").write_text("| split | west |\n", encoding="utf-8")
-    assert own.read(tmp_path / "new").split == "zh"
-    assert json.loads((tmp_path / "new" / "config.json").read_text())["split"] == "zh"
+    own.write(replace(own.read(saved), lang="zh"), tmp_path / "new")
+    (tmp_path / "new" / "README.md").write_text("| lang | west |\n", encoding="utf-8")
+    assert own.read(tmp_path / "new").lang == "zh"
+    assert json.loads((tmp_path / "new" / "config.json").read_text())["lang"] == "zh"
 
 
 def flip_last(path: Path) -> None:
@@ -463,7 +464,7 @@ def test_truncated_and_flipped_small_files_are_read_or_refused(saved, name, layo
             found.network()
             if layout == 3:  # what is not refused is the same model
                 same(found, before)
-                assert found.split == before.split
+                assert found.lang == before.lang
 
 
 @pytest.mark.parametrize("name", ["vocab.txt", "chars.txt"])

@@ -297,7 +297,7 @@ def test_chinese_is_split_into_words(tiny):
     ],
 )
 def test_text_is_split_as_the_text_of_the_model_was(tiny, said, texts, lang, way):
-    elmo = bilmo.Embedder(replace(tiny.bundle, split=said))
+    elmo = bilmo.Embedder(replace(tiny.bundle, lang=said))
     task = Classifier(elmo, **SMALL, lang=lang)
     next(task.events(Dataset(texts, ["a", "b"]), dev=Dataset(texts, ["a", "b"])))
     assert task.lang_ == way
@@ -348,7 +348,7 @@ def test_mistakes_have_clear_errors(tiny):
         (TextError, "1 tokens, but 2 tags", lambda: Tagger(tiny).fit([["a"]], [["O", "O"]])),
         (TextError, "it must be a list of words", lambda: Tagger(tiny).fit(["a"], [["O"]])),
         (BilmoError, "is not fitted", lambda: Classifier(tiny).predict(some)),
-        (TextError, "split is 'xx'", lambda: Classifier(tiny, lang="xx").fit(some, labels)),
+        (TextError, "lang is 'xx'", lambda: Classifier(tiny, lang="xx").fit(some, labels)),
     ]
     for kind, message, run in cases:
         with pytest.raises(kind) as error:

@@ -12,7 +12,6 @@ import typer
 
 from bilmo import __version__
 from bilmo.cli import (
-    cache,
     compare,
     convert,
     embed,
@@ -25,6 +24,7 @@ from bilmo.cli import (
     score,
     similar,
     train,
+    word_cache,
 )
 from bilmo.cli.show.examples import epilog
 from bilmo.errors import BilmoError
@@ -46,14 +46,14 @@ COMMANDS = (
     info.info,
     convert.convert,
     embed.embed,
-    cache.cache,
+    word_cache.word_cache,
     similar.similar,
     train.train,
     finetune.finetune,
     evaluate.evaluate,
 )
 for command in COMMANDS:
-    app.command(epilog=epilog(command.__name__))(command)
+    app.command(epilog=epilog(command.__name__.replace("_", "-")))(command)
 app.add_typer(fit.app, name="fit", epilog=epilog("fit"))
 app.command(epilog=epilog("predict"))(predict.predict)
 app.command(epilog=epilog("score"))(score.score)

@@ -11,12 +11,12 @@ import typer
 from bilmo.cli.options import (
     TEXT_FILES,
     DType,
+    Lang,
     Model,
     Multiply,
     Pool,
     Precision,
     SentenceStart,
-    Split,
     Start,
     Threads,
     WordCache,
@@ -62,9 +62,10 @@ def embed(
     ] = Pool.none,
     dtype: Annotated[
         DType,
+        Lang,
         typer.Option(help="Number format of the vectors. `float16` takes half the space and keeps about three digits."),
     ] = DType.float32,
-    split: Split = "auto",
+    lang: Lang = "auto",
     start: SentenceStart = Start.settled,
     field: Annotated[
         str | None,
@@ -74,7 +75,7 @@ def embed(
         bool, typer.Option("--compress", help="Compress .h5 and .npz files. They are then slower to write and read.")
     ] = False,
     precision: Multiply = Precision.float32,
-    cache: WordCache = None,
+    word_cache: WordCache = None,
     threads: Threads = None,
     batch_tokens: Annotated[
         int | None,
@@ -96,8 +97,8 @@ def embed(
         embeddings.check(output, compress=compress)
     how = _how(mix if mix is not None else ("all" if output and output.suffix.lower() in (".h5", ".hdf5") else "mean"))
     given = Inputs(tuple(inputs), field=field, exclude=output)
-    if split == "auto" and not given.all_literal:
-        split = _detected(given)
+    if lang == "auto" and not given.all_literal:
+        lang = _detected(given)
 
     from bilmo.cli.show import embedding as show
     from bilmo.cli.show.tables import working
@@ -110,24 +111,29 @@ def embed(
         torch.set_num_threads(threads)
     with working("loading the model"):
         elmo = load(
-            model, start=start.value, split=split, batch_tokens=batch_tokens, precision=precision.value, cache=cache
+            model,
+            start=start.value,
+            lang=lang,
+            batch_tokens=batch_tokens,
+            precision=precision.value,
+            word_cache=word_cache,
         )
     settings = job.EmbedSettings(
-        mix=how, pool=pool.value, dtype=dtype.value, split=split, compress=compress, cache=_named(cache)
+        mix=how, pool=pool.value, dtype=dtype.value, lang=lang, compress=compress, word_cache=_named(word_cache)
     )
     if output is not None:
-        show.embedding(job.run(elmo, given, output, settings), output, split)
+        show.embedding(job.run(elmo, given, output, settings), output, lang)
     elif _is_terminal():
         show.tables(job.rows(elmo, given, settings), settings.spec(elmo))
     else:
         show.json_lines(job.rows(elmo, given, settings), settings.spec(elmo))
 
 
-def _named(cache: Path | None) -> str:
+def _named(word_cache: Path | None) -> str:
     """The identity of a word cache, by its content: a run is resumed only with the same one."""
     from bilmo.store.digest import sha256_of
 
-    return "none" if cache is None else sha256_of(cache)
+    return "none" if word_cache is None else sha256_of(word_cache)
 
 
 def _is_terminal() -> bool:

@@ -42,7 +42,7 @@ def evaluate(
         raise TextError(f"{', '.join(map(str, texts))}: no sentences to evaluate; every line is blank")
     show.pairs(
         [
-            ("split", how),
+            ("lang", how),
             ("text", f"{found.words:,} words in {found.sentences:,} sentences"),
             ("unknown words", f"{found.unknown:,} ({found.unknown / max(1, found.words):.2%})"),
             *((f"perplexity {name}", f"{value:.2f}") for name, value in found.perplexity.items()),

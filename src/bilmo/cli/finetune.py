@@ -37,8 +37,8 @@ def finetune(
     from bilmo.cli.show import tables as show
     from bilmo.cli.show import training
     from bilmo.formats import open as layouts
-    from bilmo.train import recipe as recipes
-    from bilmo.train import run
+    from bilmo.training import recipe as recipes
+    from bilmo.training import run
 
     if output.resolve() == model.resolve():
         raise OutputError(f"{output}: is the folder of the original model; choose another folder for the new one")

@@ -9,13 +9,13 @@ def models() -> None:
     Use a name wherever a command takes a MODEL. A file or folder of the same name in the current folder takes
     precedence. The model card, README.md in the model's folder, has the details.
     """
-    from bilmo import models as box
     from bilmo.cli.show import tables as show
     from bilmo.store.card import fact_in
+    from bilmo.store.installed import installed
     from bilmo.store.model_folder import CARD
 
     rows = []
-    for name, folder in box.installed().items():
+    for name, folder in installed().items():
         size = sum(file.stat().st_size for file in folder.iterdir())
         card = (folder / CARD).read_text(encoding="utf-8")
         facts = (fact_in(card, what) for what in ("trained on", "perplexity on unseen text"))

@@ -68,13 +68,12 @@ Texts = Annotated[list[Path], typer.Argument(help=f"Text files or folders of tex
 
 # Text
 
-SPLIT = (
+LANG = (
     "How text is split into tokens: `spaces` (already tokenized), `en` (English), `west` (other languages with spaces "
     "between words), `zh` (Chinese), or `auto` (detected from the first lines)."
 )
-Split = Annotated[str, typer.Option(help=SPLIT)]
-Lang = Annotated[str, typer.Option(help=SPLIT)]
-RecipeLang = Annotated[str | None, typer.Option(help=SPLIT, show_default=RECIPE_DEFAULT)]
+Lang = Annotated[str, typer.Option(help=LANG)]
+RecipeLang = Annotated[str | None, typer.Option(help=LANG, show_default=RECIPE_DEFAULT)]
 
 # Computing
 
@@ -92,9 +91,7 @@ Multiply = Annotated[
         help="`int8` computes matrix products with 8-bit integers: faster, with slightly different vectors.",
     ),
 ]
-WordCache = Annotated[
-    Path | None, typer.Option("--cache", help="File of precomputed word vectors, made by `bilmo cache`.")
-]
+WordCache = Annotated[Path | None, typer.Option(help="File of precomputed word vectors, made by `bilmo word-cache`.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Number of CPU cores to use.", show_default="all")]
 
 # Training

@@ -12,7 +12,7 @@ import typer
 
 from bilmo.cli.task_options import Form
 
-AT_ONCE = 256
+BATCH_EXAMPLES = 256
 """The number of examples predicted at a time."""
 
 Saved = Annotated[Path, typer.Argument(help="A folder made by `bilmo fit`.")]
@@ -71,7 +71,7 @@ def predict(
             print(header, file=file)
         counted = stack.enter_context(show.progress("texts"))
         examples = counted(inputs.examples)
-        while some := list(islice(examples, AT_ONCE)):
+        while some := list(islice(examples, BATCH_EXAMPLES)):
             answers = estimator.predict(some)
             shares = estimator.confidence(some) if probabilities else None
             file.writelines(f"{line}\n" for line in prepared.lines(some, answers, shares, written, count + 1))

@@ -23,8 +23,10 @@ def similar(
         ),
     ] = None,
     number: Annotated[int, typer.Option("-n", "--number", min=1, help="Number of neighbours.")] = 10,
-    least: Annotated[int, typer.Option(min=1, help="With --in: ignore words with fewer uses than this.")] = 3,
-    words: Annotated[
+    min_count: Annotated[
+        int, typer.Option(min=1, help="With --in: minimum count of a word; rarer words are ignored.")
+    ] = 3,
+    candidates: Annotated[
         int, typer.Option(min=4, help="Without --in: compare with this many words from the start of the vocabulary.")
     ] = 20_000,
     lang: Lang = "auto",
@@ -48,13 +50,13 @@ def similar(
         with show.lines(text) as lines:
             how, lines = choose_split(lines, lang)
             split = splitter(how)
-            vectors = uses.in_text(elmo, (sentence for line in lines for sentence in split(line)), least=least)
+            vectors = uses.in_text(elmo, (sentence for line in lines for sentence in split(line)), least=min_count)
         if word not in vectors.words:
-            raise TextError(f"{word!r} is used fewer than {least} times in the text, so it has no vector there")
+            raise TextError(f"{word!r} is used fewer than {min_count} times in the text, so it has no vector there")
     else:
         if elmo.bundle.vocab is None:
             raise VocabError(f"{model}: has no vocabulary to search for neighbours; give a text with --in")
         if not elmo.config.words.chars and word not in elmo.bundle.vocab:
             raise VocabError(f"{model}: has vectors only for the words of its table, and {word!r} is not one of them")
-        vectors = uses.of_vocabulary(elmo, words, word)
+        vectors = uses.of_vocabulary(elmo, candidates, word)
     show.pairs([(name, f"{cosine:.3f}") for name, cosine in neighbours.nearest(vectors, word, number)], right=True)

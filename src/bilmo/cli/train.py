@@ -56,7 +56,10 @@ def train(
     ] = None,
     context: Annotated[
         str | None,
-        _setting("`sentences`: each sentence separately. `stream`: the text as one endless sequence."),
+        _setting(
+            "`sentences`: each sentence separately. `stream`: all sentences in random order as one endless sequence. "
+            "`document`: the same in the order of the text."
+        ),
     ] = None,
     rate: Rate = None,
     dropout: Annotated[float | None, _setting("Dropout; use a higher value for a small corpus.")] = None,
@@ -70,8 +73,8 @@ def train(
     """
     from bilmo.cli.show import tables as show
     from bilmo.cli.show import training
-    from bilmo.train import recipe as recipes
-    from bilmo.train import run
+    from bilmo.training import recipe as recipes
+    from bilmo.training import run
 
     given: dict[str, Any] = {
         "lang": lang,

@@ -58,7 +58,7 @@ class Embedder:
         bundle: Bundle,
         *,
         start: Start = "settled",
-        split: str = "auto",
+        lang: str = "auto",
         batch_tokens: int | None = None,
         precision: Precision = "float32",
         word_vectors: WordVectors | None = None,
@@ -74,7 +74,8 @@ class Embedder:
         self.config = bundle.config
         self.start = start
         self.precision = precision
-        self.split, self._split_name = splitter_for(split, bundle.vocab), split
+        self.lang = lang
+        self.split = splitter_for(lang, bundle.vocab)
         self._batch_tokens = batch_tokens
         self.batch_tokens = batch_tokens or BATCH_TOKENS
         """Maximum number of tokens in a batch."""
@@ -95,7 +96,7 @@ class Embedder:
 
     def __getstate__(self) -> dict[str, Any]:
         """The constructor's arguments: packed weights are machine-specific and rebuilt on unpickling."""
-        made = {"bundle": self.bundle, "start": self.start, "split": self._split_name, "precision": self.precision}
+        made = {"bundle": self.bundle, "start": self.start, "lang": self.lang, "precision": self.precision}
         return {"made": made | {"batch_tokens": self._batch_tokens}, "preloaded": self._words.preloaded()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -38,9 +38,9 @@ class EmbedSettings:
     mix: How | All = "all"
     pool: Pool = "none"
     dtype: DType = "float32"
-    split: str = "auto"
+    lang: str = "auto"
     compress: bool = False
-    cache: str = "none"
+    word_cache: str = "none"
     """Identifies the word cache; used only to distinguish runs."""
 
     def spec(self, elmo: Embedder) -> VectorSpec:
@@ -51,7 +51,7 @@ class EmbedSettings:
         else:
             mix = Mix.for_network(config, self.mix)
             width, layers = mix.output_width, None
-        pooled, split_by_bilmo = self.pool != "none", self.split != "spaces"
+        pooled, split_by_bilmo = self.pool != "none", self.lang != "spaces"
         return VectorSpec(width=width, layers=layers, pooled=pooled, dtype=self.dtype, split_by_bilmo=split_by_bilmo)
 
 
@@ -151,7 +151,7 @@ def _embedded_text(item: Item, sentences: list[Sentence], vectors: Floats) -> Em
 def _identity(elmo: Embedder, digest: str, settings: EmbedSettings) -> Identity:
     """What a run must have in common with the one that it resumes."""
     chosen = asdict(settings) | {"start": elmo.start, "precision": elmo.precision, "bilmo version": __version__}
-    inputs = {"the model": elmo.bundle.identity("all"), "the text": digest, "the word cache": chosen.pop("cache")}
+    inputs = {"the model": elmo.bundle.identity("all"), "the text": digest, "the word cache": chosen.pop("word_cache")}
     return Identity(chosen, inputs)
 
 

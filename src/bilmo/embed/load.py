@@ -23,38 +23,36 @@ def load(
     path: str | PathLike[str],
     *,
     start: Start = "settled",
-    split: str = "auto",
+    lang: str = "auto",
     batch_tokens: int | None = None,
     precision: Precision = "float32",
-    cache: str | PathLike[str] | None = None,
+    word_cache: str | PathLike[str] | None = None,
 ) -> Embedder:
     """Load a model: an included model by its name, or a folder or file of any supported layout by its path.
 
     start: the state from which every sentence starts. "settled" is one stored state, so a sentence always gets the same
         vectors; "zero" is a state of zeros; "carry" continues where the previous call ended, row by row, as the old
         systems do.
-    split: how raw text becomes tokens: "spaces" (already tokenized), "en", "west", "zh", or "auto", which detects it.
+    lang: how raw text becomes tokens: "spaces" (already tokenized), "en", "west", "zh", or "auto", which detects it.
     batch_tokens: maximum number of tokens computed at once; a larger batch needs more memory and changes no vector.
     precision: "int8" computes matrix products with 8-bit integers, which makes large models faster; its vectors are
         close to those of "float32", but not equal.
-    cache: vectors of the words of a vocabulary, computed beforehand by `bilmo cache` or by an old system (HDF5 with
-        the dataset `embedding`, and vocab.txt next to it); the model's word encoder computes all other words.
+    word_cache: vectors of the words of a vocabulary, computed beforehand by `bilmo word-cache` or by an old system
+        (HDF5 with the dataset `embedding`, and vocab.txt next to it); the word encoder computes all other words.
 
     A process that embeds for a long time needs up to 700 MB less with ONEDNN_PRIMITIVE_CACHE_CAPACITY=32 and
     LRU_CACHE_CAPACITY=32 in its environment. Set them before the first call; the command line does so itself.
     """
     bundle = layouts.read(Path(path))
     check_precision(precision)
-    words = None if cache is None else _word_vectors(Path(cache), bundle, precision)
-    return Embedder(
-        bundle, start=start, split=split, batch_tokens=batch_tokens, precision=precision, word_vectors=words
-    )
+    words = None if word_cache is None else _word_vectors(Path(word_cache), bundle, precision)
+    return Embedder(bundle, start=start, lang=lang, batch_tokens=batch_tokens, precision=precision, word_vectors=words)
 
 
 def _word_vectors(path: Path, bundle: Bundle, precision: Precision) -> WordVectors:
     """Word vectors that were computed beforehand, by bilmo or by an old system."""
     if not path.is_file():
-        raise WeightsError(f"{path}: there is no such file of word vectors. `bilmo cache` creates one.")
+        raise WeightsError(f"{path}: there is no such file of word vectors. `bilmo word-cache` creates one.")
     if is_hdf5(path):
         return bilmtf_word_cache.read(path, bundle.config.width)
     return word_cache_file.read(path, bundle, precision)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bilmo.errors import ConfigError
 from bilmo.ids.batch import Sentence
 from bilmo.ids.vocab import Vocab
-from bilmo.text.split import Split, Splitter, detect, splitter
+from bilmo.text.split import Lang, Splitter, detect, splitter
 
 Floats = NDArray[np.floating[Any]]
 """Vectors in the requested precision."""
@@ -42,7 +42,7 @@ def splitter_for(how: str, vocab: Vocab | None) -> Splitter:
     return split
 
 
-def _as_in_vocab(how: Split, vocab: Vocab | None) -> Split:
+def _as_in_vocab(how: Lang, vocab: Vocab | None) -> Lang:
     """English rules split do|n't and he|'s. The vocabulary, if there is one, shows whether a model was trained so."""
     if how not in ("en", "west"):
         return how

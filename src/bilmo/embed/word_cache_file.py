@@ -19,7 +19,7 @@ from bilmo.store.tensors_file import finite_weights, read_hashed, write_hashed
 
 WORDS, VECTORS = "words", "vectors"
 """Names of the tensors: words in UTF-8, separated by line ends; and their vectors (words, width)."""
-REMEDY = "Make it again with `bilmo cache`."
+REMEDY = "Make it again with `bilmo word-cache`."
 
 WordVectors = tuple[list[str], NDArray[np.float32]]
 """Words, and one vector for each."""
@@ -36,13 +36,15 @@ def read(path: Path, bundle: Bundle, precision: Precision) -> WordVectors:
     """The words and one vector for each; a file that was made for another model or precision is refused."""
     tensors, made = read_hashed(path, REMEDY)
     if tensors.keys() != {WORDS, VECTORS} or "model" not in made:
-        raise WeightsError(f"{path}: is not a file of word vectors made by `bilmo cache`")
+        raise WeightsError(f"{path}: is not a file of word vectors made by `bilmo word-cache`")
     if made["model"] != bundle.identity("words"):
-        raise WeightsError(f"{path}: these word vectors belong to another model. Make them again with `bilmo cache`.")
+        raise WeightsError(
+            f"{path}: these word vectors belong to another model. Make them again with `bilmo word-cache`."
+        )
     if made.get("precision") != precision:
         raise WeightsError(
             f"{path}: was made with precision {made.get('precision')}, but the model is loaded with "
-            f"{precision}. Make it again with `bilmo cache --precision {precision}`."
+            f"{precision}. Make it again with `bilmo word-cache --precision {precision}`."
         )
     try:
         words = tensors[WORDS].numpy().tobytes().decode("utf-8", "surrogatepass").split("\n")

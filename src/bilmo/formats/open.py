@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Literal
 from zipfile import is_zipfile
 
-from bilmo import models
 from bilmo.errors import BilmoError, CannotConvert, NotAModel
 from bilmo.formats import archive, bilmtf, hdf5, manylangs, tf_checkpoint
 from bilmo.store import model_folder as own
 from bilmo.store.bundle import Bundle
+from bilmo.store.installed import installed
 from bilmo.store.model_folder import DType
 
 Target = Literal["bilmo", "allennlp"]
@@ -62,10 +62,10 @@ def _read(path: Path) -> Bundle:
     if Path(f"{prefix}.index").is_file():
         return bilmtf.read_checkpoint(path.parent, prefix)
     if not path.exists():
-        installed = models.installed()
-        if str(path) in installed:
-            return own.read(installed[str(path)])
-        hint = f"; installed models: {', '.join(installed) or 'none'}" if len(path.parts) == 1 else ""
+        models = installed()
+        if str(path) in models:
+            return own.read(models[str(path)])
+        hint = f"; installed models: {', '.join(models) or 'none'}" if len(path.parts) == 1 else ""
         raise NotAModel(f"{path}: there is no such file or folder{hint}")
     if not path.is_file():
         raise NotAModel(f"{path}: is neither a file nor a folder")

@@ -17,6 +17,7 @@ from bilmo.net.config import CellConfig, Precision
 from bilmo.net.kernels import recurrence
 from bilmo.net.kernels.autocast import product_dtype
 from bilmo.net.kernels.int8 import Int8Weights
+from bilmo.net.kernels.lstm import Clips
 from bilmo.net.kernels.packed import PackedWeights, PlainWeights
 from bilmo.net.kernels.recurrence import Steps
 from bilmo.net.state import LayerState
@@ -74,9 +75,9 @@ class Cell(nn.Module):
             return out, (h,)
         clips = (self.config.cell_clip, self.config.projection_clip)
         if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, *state, w, u, b, p)):
-            out, h, c = recurrence.LSTM.apply(x, steps, *state, w, u, b, p, *clips)  # type: ignore[no-untyped-call]
+            out, h, c = recurrence.LSTM.apply(x, steps, *state, w, u, b, p, clips)  # type: ignore[no-untyped-call]
         else:
-            out, h, c = recurrence.lstm(x, steps, state, PlainWeights(w, u, b, p), *clips)
+            out, h, c = recurrence.lstm(x, steps, state, PlainWeights(w, u, b, p), clips)
         return out, (h, c)
 
     def used_bias(self) -> Tensor:
@@ -93,20 +94,17 @@ class Cell(nn.Module):
         weights = (self.input, self.recur, self.used_bias(), self.project)
         return PreparedLSTM(
             Int8Weights(*weights) if precision == "int8" else PackedWeights(*weights),
-            self.config.cell_clip,
-            self.config.projection_clip,
+            (self.config.cell_clip, self.config.projection_clip),
         )
 
 
 class PreparedLSTM:
     """An LSTM layer for inference on the CPU, made once from a `Cell`."""
 
-    def __init__(
-        self, weights: PackedWeights | Int8Weights, cell_clip: float | None, projection_clip: float | None
-    ) -> None:
-        self._weights, self._clips = weights, (cell_clip, projection_clip)
+    def __init__(self, weights: PackedWeights | Int8Weights, clips: Clips) -> None:
+        self._weights, self._clips = weights, clips
 
     def __call__(self, x: Tensor, steps: Steps, state: LayerState) -> tuple[Tensor, LayerState]:
         """As `Cell.forward`."""
-        out, h, c = recurrence.lstm(x, steps, state, self._weights, *self._clips)
+        out, h, c = recurrence.lstm(x, steps, state, self._weights, self._clips)
         return out, (h, c)

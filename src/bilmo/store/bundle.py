@@ -42,7 +42,7 @@ class Bundle:
     """Only for a character CNN over Unicode; bytes do not need a table."""
     start: State | None = None
     """The settled state of one row; None if the model does not store it."""
-    split: str = ""
+    lang: str = ""
     """How the training text was split, by the name of the rules; empty if that is not known."""
     card: str = ""
     """The model card, in Markdown."""

@@ -38,7 +38,7 @@ class FolderConfig:
     bilmo_format: int
     """Raised when older versions of bilmo can no longer read the folder."""
     network: BiLMConfig
-    split: str
+    lang: str
     """How the training text was split, by the name of the rules; empty if that is not known."""
     sha256: dict[str, str]
     """Of every file that the vectors depend on, so that a damaged file is refused."""
@@ -72,7 +72,7 @@ def _fill(bundle: Bundle, partial: Path, folder: Path, dtype: DType = "float32")
         files.write_lines(VOCAB, bundle.vocab.words)
     if bundle.chars:
         files.write_lines(CHARS, bundle.chars.lines())
-    files.write_json(CONFIG, {"bilmo_format": FORMAT, "network": asdict(bundle.config), "split": bundle.split})
+    files.write_json(CONFIG, {"bilmo_format": FORMAT, "network": asdict(bundle.config), "lang": bundle.lang})
     # A card may have file names in it that are not UTF-8.
     write_text(partial / CARD, bundle.card or card_of(bundle), errors="replace")
 
@@ -101,8 +101,9 @@ def _modern(folder: Path, data: dict[str, Any]) -> dict[str, Any]:
     """config.json of format 1 or 2 in the current format. Only the model card said how the text was split."""
     data = modern_directions(data) if data["bilmo_format"] == 1 else data
     lists = {name: NOT_KNOWN for name in (VOCAB, CHARS) if (folder / name).exists()}
-    split = fact_in(_read_card(folder), "split")
-    return {"split": "" if split == "unknown" else split} | data | {"sha256": {WEIGHTS: data.get("sha256")} | lists}
+    card = _read_card(folder)
+    known = [fact for fact in (fact_in(card, "lang"), fact_in(card, "split")) if fact != "unknown"]  # its older name
+    return {"lang": known[0] if known else ""} | data | {"sha256": {WEIGHTS: data.get("sha256")} | lists}
 
 
 def modern_directions(data: Any) -> Any:
@@ -150,7 +151,7 @@ def _read(folder: Path, config: FolderConfig) -> Bundle:
         vocab=vocab,
         chars=chars,
         start=State.from_named(start) if start else None,
-        split=config.split,
+        lang=config.lang,
         card=_read_card(folder),
     )
 

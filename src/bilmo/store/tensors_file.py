@@ -5,6 +5,7 @@ Knows: safetensors. Blind to: what the tensors mean.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from bilmo.store.atomic import new_file
 from bilmo.store.digest import sha256_of_tensors
 from bilmo.store.validate import finite_float32, regular_file
 
-HASH = "sha256"
-"""The entry of a file's metadata with the hash of everything else in the file."""
+ABOUT, HASH = "about", "sha256"
+"""The only entry of a file's metadata, in JSON, because the order of several would be random; and in it the hash."""
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, str] | None = None) -> None:
@@ -39,7 +40,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str,
 def write_hashed(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, str]) -> None:
     """Replace a file as a whole, by tensors and text about them, with a hash of both."""
     with new_file(path) as partial:
-        write_tensors(partial, tensors, {**about, HASH: _hash(tensors, about)})
+        write_tensors(partial, tensors, {ABOUT: json.dumps({**about, HASH: _hash(tensors, about)})})
 
 
 def read_hashed(path: Path, remedy: str) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -47,10 +48,12 @@ def read_hashed(path: Path, remedy: str) -> tuple[dict[str, Tensor], dict[str, s
     try:
         with safe_open(regular_file(path, remedy), framework="pt") as file:
             about = dict(file.metadata() or {})
+            about = json.loads(about[ABOUT]) if ABOUT in about else about
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, ValueError) as error:
         raise DamagedFile(f"{path}: cannot be read as safetensors ({error}). {remedy}") from None
-    if about.pop(HASH, None) not in (None, _hash(tensors, about)):
+    hashed = about.pop(HASH, None) if isinstance(about, dict) else ""
+    if hashed not in (None, _hash(tensors, about)):
         raise DamagedFile(f"{path}: is not the file that was saved (its SHA-256 differs). {remedy}")
     return tensors, about
 

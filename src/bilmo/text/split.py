@@ -16,7 +16,7 @@ import regex
 
 from bilmo.errors import TextError
 
-Split = Literal["spaces", "en", "west", "zh"]
+Lang = Literal["spaces", "en", "west", "zh"]
 """How text is split: at spaces, by English rules, by rules for any language with spaces, or as Chinese."""
 Splitter = Callable[[str], list[list[str]]]
 """A function from a line of text to its sentences."""
@@ -33,7 +33,7 @@ def splitter(how: str) -> Splitter:
     """
     known: dict[str, Splitter] = {"spaces": at_spaces, "en": english, "west": western, "zh": chinese}
     if how not in known:
-        raise TextError(f"split is {how!r}; accepted: auto, {', '.join(known)}")
+        raise TextError(f"lang is {how!r}; accepted: auto, {', '.join(known)}")
     return known[how]
 
 
@@ -155,7 +155,7 @@ def _chinese_words() -> Callable[[str], list[str]]:
 ENGLISH = frozenset("the of and to a in that he was it his is with as i for on not had be at by".split())
 
 
-def detect(lines: Iterable[str]) -> Split:
+def detect(lines: Iterable[str]) -> Lang:
     """Detect how to split a text, from its first lines.
 
     Spaces before punctuation, or short runs of Chinese between spaces, mean that the text is already tokenized.
@@ -174,13 +174,13 @@ def detect(lines: Iterable[str]) -> Split:
     return "en" if sum(word in ENGLISH for word in words) * 8 > len(words) else "west"
 
 
-def choose_split(lines: Iterable[str], split: str) -> tuple[str, Iterator[str]]:
-    """`split`, or the way detected from the first lines if it is "auto"; and all lines that are not blank.
+def choose_split(lines: Iterable[str], lang: str) -> tuple[str, Iterator[str]]:
+    """`lang`, or the way detected from the first lines if it is "auto"; and all lines that are not blank.
 
     The text is read once, because it may come through a pipe.
     """
     rest = (line for line in lines if line.strip())
-    if split != "auto":
-        return split, rest
+    if lang != "auto":
+        return lang, rest
     first = list(islice(rest, SAMPLE))
     return detect(first), chain(first, rest)

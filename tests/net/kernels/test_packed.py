@@ -79,7 +79,7 @@ def test_a_prepared_layer_gives_what_it_gave_before(packing, loop, project, rows
 IMPORT = """
 import os
 before = dict(os.environ)
-import bilmo.embed.load, bilmo.train.run, bilmo.tasks.core.estimator
+import bilmo.embed.load, bilmo.training.run, bilmo.tasks.core.estimator
 print(sorted(name for name in os.environ if before.get(name) != os.environ[name]))
 """
 

@@ -46,8 +46,8 @@ def run(kind, rows, given, clips=(None, None), keep=True):
     h, c, w, u, b, *p = rest
     p = p[0] if p else None
     if keep:
-        return LSTM.apply(x, steps, h, c, w, u, b, p, *clips)
-    return lstm(x, steps, (h, c), PlainWeights(w, u, b, p), *clips)
+        return LSTM.apply(x, steps, h, c, w, u, b, p, clips)
+    return lstm(x, steps, (h, c), PlainWeights(w, u, b, p), clips)
 
 
 def rnn_step(x, state, w, u, b):

@@ -87,7 +87,7 @@ def test_the_limit_holds_and_the_least_recently_used_are_removed_first(tiny, tmp
 
 
 def test_an_interrupted_computation_leaves_no_files(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "AT_ONCE", 6)
+    monkeypatch.setattr(cache, "BATCH_TOKENS", 6)
     passing = LayerStore(tiny, tmp_path).fill(SENTENCES)
     assert next(passing) == (2, 4)
     passing.close()
@@ -120,7 +120,7 @@ def test_two_runs_share_a_folder(tiny, tmp_path):
 
 
 def test_a_second_run_says_that_it_waits_and_then_reads_what_the_first_one_wrote(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "AT_ONCE", 6)
+    monkeypatch.setattr(cache, "BATCH_TOKENS", 6)
     monkeypatch.setattr(cache, "POLL", 0.001)
     first, second = LayerStore(tiny, tmp_path).fill(SENTENCES), LayerStore(tiny, tmp_path)
     assert next(first) == (2, 4)

@@ -27,7 +27,7 @@ NUMBERS = 6
 """How many numbers of each vector a table shows."""
 
 
-def embedding(events: Iterable[Event], output: Path, split: str) -> None:
+def embedding(events: Iterable[Event], output: Path, lang: str) -> None:
     """Show the progress of a run (sentences, tokens per second, time left) and its result."""
     from bilmo.embed.job import Finished, Started, Step, readable
     from bilmo.embed.output.parts import folder_of
@@ -61,7 +61,7 @@ def embedding(events: Iterable[Event], output: Path, split: str) -> None:
                 elif isinstance(event, Finished):
                     for note in event.notes:
                         print(f"note: {note}", file=sys.stderr)
-                    print(f"{output}: {event.sentences:,} sentences, {event.tokens:,} tokens, split: {split}")
+                    print(f"{output}: {event.sentences:,} sentences, {event.tokens:,} tokens, lang: {lang}")
         except KeyboardInterrupt:
             if piped:
                 print("note: standard input cannot be read twice, so this run cannot be resumed", file=sys.stderr)

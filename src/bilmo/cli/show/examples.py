@@ -17,9 +17,9 @@ EXAMPLES = {
         "bilmo embed en sentences.txt -o vectors.h5",
         "bilmo embed en sentences.txt -o vectors.npy --mix top --pool mean",
     ),
-    "cache": (
-        "bilmo cache en words.txt -o words.safetensors",
-        "bilmo embed en sentences.txt -o vectors.h5 --cache words.safetensors",
+    "word-cache": (
+        "bilmo word-cache en words.txt -o words.safetensors",
+        "bilmo embed en sentences.txt -o vectors.h5 --word-cache words.safetensors",
     ),
     "train": (
         "bilmo train text.txt -o my-model --minutes 10",

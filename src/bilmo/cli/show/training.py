@@ -17,7 +17,7 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from bilmo.cli.show.tables import bar, pairs
 
 if TYPE_CHECKING:
-    from bilmo.train.events import Event, Ready
+    from bilmo.training.events import Event, Ready
 
 YEAR = 365 * 24 * 3600
 MANY_UNKNOWN = 0.1
@@ -28,7 +28,7 @@ def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
     """Show the progress of a training run and its result. `more_words`: options that enlarge the vocabulary."""
     from bilmo.store.checkpoint import CHECKPOINT
     from bilmo.store.run import RUN, WORK
-    from bilmo.train.events import Evaluation, Finished, Ready, Step
+    from bilmo.training.events import Evaluation, Finished, Ready, Step
 
     columns = (
         TextColumn("{task.description}"),
@@ -78,7 +78,7 @@ def _ready(event: Ready, more_words: str) -> None:
     advice = f"; a larger vocabulary ({more_words}) reduces them" if many else ""
     pairs(
         [
-            ("split", event.corpus.lang),
+            ("lang", event.corpus.lang),
             ("text", f"{tokens['train']:,} words in {facts.sentences['train']:,} sentences"),
             ("held out", f"{tokens['held_out']:,} words in {facts.sentences['held_out']:,} sentences"),
             ("vocabulary", f"{event.vocab:,} words; the text has {facts.words:,} distinct ones"),

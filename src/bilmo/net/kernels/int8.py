@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from bilmo.errors import ConfigError
-from bilmo.net.kernels.lstm import compiled, gated
+from bilmo.net.kernels.lstm import Block, Clips, compiled, gated
 
 
 def int8_matmul(x: Tensor, weight: torch.classes.quantized.LinearPackedParamsBase) -> tuple[Tensor, Tensor]:  # type: ignore[name-defined]
@@ -99,19 +99,9 @@ class Int8Weights:
         product, largest = int8_matmul(x, self._into)
         return torch.addcmul(self._bias, product, largest)
 
-    def steps(
-        self,
-        gates: Tensor,
-        rows: list[int],
-        h: Tensor,
-        c: Tensor,
-        out: Tensor,
-        cell_clip: float | None,
-        projection_clip: float | None,
-        kept: list[Tensor],
-    ) -> Tensor:
-        """Run `lstm_steps_int8`; nothing is kept, for these weights are not trained."""
-        clips = (cell_clip, projection_clip)
+    def steps(self, block: Block, clips: Clips) -> Tensor:
+        """Run `lstm_steps_int8`; returns the last outputs. Nothing is kept: these weights are not trained."""
+        gates, rows, h, c, out, _ = block
         last: Tensor = compiled(lstm_steps_int8)(gates, rows, h, c, out, self._recur, self._project, *clips)
         return last
 

@@ -12,12 +12,32 @@ Knows: torch. Blind to: where weights come from.
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 Result = TypeVar("Result")
+
+Clips = tuple[float | None, float | None]
+"""Bounds on the memory and on the projection of an LSTM; None for no bound."""
+
+
+class Block(NamedTuple):
+    """Steps of an LSTM that run in one call: what `lstm_steps` needs besides weights and bounds."""
+
+    gates: Tensor
+    """(N, 4H): inputs, already multiplied."""
+    rows: list[int]
+    """The number of rows of each step."""
+    h: Tensor
+    """(B, D): outputs before the first step."""
+    c: Tensor
+    """(B, H): memory before the first step; updated in place."""
+    out: Tensor
+    """(N, D): filled with the outputs."""
+    kept: list[Tensor]
+    """Empty, or three tensors (N, H) that are filled for the backward pass."""
 
 
 def gated(gate: Tensor, c: Tensor, cell_clip: float | None) -> tuple[Tensor, Tensor]:
@@ -57,11 +77,12 @@ def lstm_steps(
     kept: empty, or three tensors (N, H) that are filled with c, tanh c and o tanh c.
     """
     at = 0
+    same = packed or recur.dtype == gates.dtype
     for n in rows:
         here = gates[at : at + n]
         if packed:
             gate = torch.ops.mkldnn._linear_pointwise(h[:n], here, recur, None, "add")
-        elif recur.dtype == gates.dtype:
+        elif same:
             gate = here.addmm_(h[:n], recur)
         else:  # products in bfloat16; sums, gates and memory in float32
             gate = here.add_(torch.mm(h[:n].to(recur.dtype), recur))
@@ -69,7 +90,7 @@ def lstm_steps(
         if project is None:
             h = m
         else:
-            h = torch.mm(m.to(project.dtype), project).to(m.dtype)
+            h = torch.mm(m, project) if same else torch.mm(m.to(project.dtype), project).to(m.dtype)
             if projection_clip is not None:
                 h.clamp_(-projection_clip, projection_clip)
         out[at : at + n] = h
@@ -104,6 +125,7 @@ def lstm_steps_back(
     d_gates (N, 4H) and d_projected (N, D) are filled. recur (4H, D), project (D, H). Clipped values get zero gradient.
     """
     cells = d_c.size(1)
+    same = recur.dtype == gates.dtype
     at = gates.size(0)
     for k in range(len(rows)):
         n = rows[len(rows) - 1 - k]
@@ -115,7 +137,7 @@ def lstm_steps_back(
         else:
             if projection_clip is not None:
                 d.copy_(torch.ops.aten.hardtanh_backward(d, out[at : at + n], -projection_clip, projection_clip))
-            d_m = torch.mm(d.to(project.dtype), project).to(d.dtype)  # (n, H)
+            d_m = torch.mm(d, project) if same else torch.mm(d.to(project.dtype), project).to(d.dtype)  # (n, H)
         gate, d_gate = gates[at : at + n], d_gates[at : at + n]
         i, f = gate[:, :cells], gate[:, cells : 2 * cells]
         o, new = gate[:, 2 * cells : 3 * cells], gate[:, 3 * cells :]
@@ -130,7 +152,7 @@ def lstm_steps_back(
         d_gate[:, : 3 * cells] = d_sigmoids
         d_gate[:, 3 * cells :] = torch.ops.aten.tanh_backward(d_now * i, new)
         torch.mul(d_now, f, out=d_c[:n])
-        if recur.dtype == d_gate.dtype:
+        if same:
             torch.mm(d_gate, recur, out=d_h[:n])
         else:
             d_h[:n] = torch.mm(d_gate.to(recur.dtype), recur)

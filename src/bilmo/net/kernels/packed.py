@@ -19,7 +19,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from bilmo.net.kernels.lstm import compiled, lstm_steps
+from bilmo.net.kernels.lstm import Block, Clips, compiled, lstm_steps
 
 PLAIN_ROWS = 2
 """Rows up to which a product is limited by reading the weights, and a plain matrix is read fastest."""
@@ -58,19 +58,10 @@ class PlainWeights:
             return torch.addmm(self._bias, x, self._into.t())
         return torch.mm(x.to(self._into.dtype), self._into.t()).to(x.dtype).add_(self._bias)
 
-    def steps(
-        self,
-        gates: Tensor,
-        rows: list[int],
-        h: Tensor,
-        c: Tensor,
-        out: Tensor,
-        cell_clip: float | None,
-        projection_clip: float | None,
-        kept: list[Tensor],
-    ) -> Tensor:
-        """Run `lstm_steps`."""
-        recur, clips = self._recur.t(), (cell_clip, projection_clip)
+    def steps(self, block: Block, clips: Clips) -> Tensor:
+        """Run `lstm_steps`; returns the last outputs."""
+        gates, rows, h, c, out, kept = block
+        recur = self._recur.t()
         last: Tensor = compiled(lstm_steps)(gates, rows, h, c, out, recur, False, self._project, *clips, kept)
         return last
 
@@ -86,20 +77,11 @@ class PackedWeights:
         self._project = None if project is None else project.detach().t().clone(memory_format=torch.contiguous_format)
         self._run = compiled(lstm_steps)
 
-    def steps(
-        self,
-        gates: Tensor,
-        rows: list[int],
-        h: Tensor,
-        c: Tensor,
-        out: Tensor,
-        cell_clip: float | None,
-        projection_clip: float | None,
-        kept: list[Tensor],
-    ) -> Tensor:
-        """Run `lstm_steps`."""
+    def steps(self, block: Block, clips: Clips) -> Tensor:
+        """Run `lstm_steps`; returns the last outputs."""
+        gates, rows, h, c, out, kept = block
         packed = self._packed is not None and rows[0] > PLAIN_ROWS
-        recur, clips = self._packed if packed else self._turned, (cell_clip, projection_clip)
+        recur = self._packed if packed else self._turned
         last: Tensor = self._run(gates, rows, h, c, out, recur, packed, self._project, *clips, kept)
         return last
 

@@ -24,7 +24,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from bilmo.net.kernels.int8 import Int8Weights
-from bilmo.net.kernels.lstm import compiled, lstm_steps_back
+from bilmo.net.kernels.lstm import Block, Clips, compiled, lstm_steps_back
 from bilmo.net.kernels.packed import PackedWeights, PlainWeights
 
 
@@ -178,8 +178,7 @@ def lstm(
     steps: Steps,
     state: tuple[Tensor, ...],
     weights: PlainWeights | PackedWeights | Int8Weights,
-    cell_clip: float | None,
-    projection_clip: float | None,
+    clips: Clips,
     kept: Kept | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The forward pass of an LSTM, for training, where `kept` is filled, and for inference.
@@ -191,7 +190,7 @@ def lstm(
     fill = [kept.memory, kept.squashed, kept.inner] if kept else []
     for place, rows in steps.blocks(len(x) if kept else max(1, BLOCK_GATES // (4 * c.shape[1]))):
         gates = weights.into(x[place])  # all inputs of the block in one product
-        h = weights.steps(gates, rows, h, c, out[place], cell_clip, projection_clip, fill)
+        h = weights.steps(Block(gates, rows, h, c, out[place], fill), clips)
         if kept:
             kept.gates = gates
     return out, steps.last(out), c
@@ -216,14 +215,12 @@ class LSTM(Function):
         u: Tensor,
         b: Tensor,
         p: Tensor | None,
-        cell_clip: float | None,
-        projection_clip: float | None,
+        clips: Clips,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """(N, I) and the states (B, D), (B, H) to outputs (N, D) and the states after each row's last step."""
         cells = c0.shape[1]
         kept = Kept(x, *(x.new_empty(len(x), cells) for _ in range(3)))
-        clips = (cell_clip, projection_clip)
-        out, h, c = lstm(x, steps, (h0, c0), PlainWeights(w, u, b, p), *clips, kept)
+        out, h, c = lstm(x, steps, (h0, c0), PlainWeights(w, u, b, p), clips, kept)
         ctx.steps, ctx.clips = steps, clips
         ctx.save_for_backward(x, h0, c0, w, u, p, kept.gates, kept.memory, kept.squashed, kept.inner, out)
         return out, h, c
@@ -245,4 +242,4 @@ class LSTM(Function):
         d_products = d_gates.to(dtype)
         d_w, d_u = d_products.t() @ x.to(dtype), d_products.t() @ before.to(dtype)
         d_x = (d_products @ w).to(x.dtype)
-        return d_x, None, d_h, d_c, d_w, d_u, d_gates.sum(0), d_p, None, None
+        return d_x, None, d_h, d_c, d_w, d_u, d_gates.sum(0), d_p, None

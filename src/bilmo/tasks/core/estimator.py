@@ -33,7 +33,7 @@ from bilmo.tasks.network.probabilities import Probabilities
 from bilmo.tasks.network.tuned import Tuned
 from bilmo.tasks.network.words import TaskWords, words_of
 
-AT_ONCE = 4096
+BATCH_TOKENS = 4096
 """About how many tokens are predicted at a time."""
 MODEL_SPLITS = ("en", "west", "zh")
 """Rules of splitting that a model can name; "spaces" says nothing about raw text."""
@@ -310,7 +310,7 @@ def run_items(
     """Apply a function of the head to all items, in batches of similar length."""
     network.eval()
     found: dict[int, Result] = {}
-    for numbers in by_length([tokens_of(item) for item in items], AT_ONCE):
+    for numbers in by_length([tokens_of(item) for item in items], BATCH_TOKENS):
         results = function(network.input, [items[k] for k in numbers])
         found.update(zip(numbers, results, strict=True))
     return [found[k] for k in range(len(items))]
@@ -318,5 +318,5 @@ def run_items(
 
 def model_split(elmo: Embedder | None) -> str:
     """How the training text of a biLM was split; empty where the model does not name any rules."""
-    found = elmo.bundle.split if elmo is not None else ""
+    found = elmo.bundle.lang if elmo is not None else ""
     return found if found in MODEL_SPLITS else ""

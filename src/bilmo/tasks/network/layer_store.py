@@ -33,7 +33,7 @@ from bilmo.ids.batch import Sentence
 from bilmo.store.atomic import PARTIAL, new_file
 
 Half = NDArray[np.float16]
-AT_ONCE = 8192
+BATCH_TOKENS = 8192
 """About how many tokens are computed in one call."""
 LIMIT_GB = 20.0
 TRIES = 4
@@ -152,7 +152,7 @@ class LayerStore:
             header = {"descr": "<f2", "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(file, header)
             done = 0
-            for some, _ in gathered(((sentence, [sentence]) for sentence in sentences), AT_ONCE):
+            for some, _ in gathered(((sentence, [sentence]) for sentence in sentences), BATCH_TOKENS):
                 for one in self._compute(some):
                     file.write(one.astype("<f2", copy=False).tobytes())
                 done += len(some)

@@ -1,0 +1,106 @@
+"""The progress of a training run, and its events.
+
+Knows: the facts of a corpus. Blind to: how a run works, who reads the events.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bilmo.training.corpus import Facts
+
+
+@dataclass
+class Progress:
+    """Where a run is."""
+
+    epoch: int = 0
+    step_in_epoch: int = 0
+    steps: int = 0
+    """Of the whole run."""
+    seconds: float = 0.0
+    """Time spent on steps and evaluations, without reading and saving."""
+    best: float | None = None
+    """The lowest held-out loss, nats per word, mean of both directions."""
+    evaluations_without_improvement: int = 0
+    """Since the best one."""
+    last_evaluation_step: int | None = None
+    skipped: int = 0
+    """Steps that exploded and did not change the weights."""
+    usual_loss: float | None = None
+    """A running mean, nats per word, by which an exploding step is recognised."""
+    finished: bool = False
+    corpus: str = ""
+    """Identifies the corpus; empty for one that was made before corpora had hashes."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run will take, estimated from a trial step and a trial evaluation."""
+
+    seconds: float
+    """Until the end of the run."""
+    memory: int
+    """Bytes; 0 if unknown."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Before the first step."""
+
+    corpus: Facts
+    vocab: int
+    """Words that can be predicted."""
+    unknown: float
+    """Share of the held-out words that are not in the vocabulary."""
+    left_out: int
+    """Distinct words of the training text that are not in the vocabulary."""
+    parameters: int
+    resumed: bool
+    cost: Cost
+    notes: list[str]
+    """What a user should know about the run."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One update of the weights."""
+
+    number: int
+    epoch: int
+    done: float
+    """Share of the run."""
+    loss: float
+    """Nats per word, mean of both directions."""
+    rate: float
+    words: int
+    seconds: float
+    skipped: bool = False
+    """The loss exploded, so the weights were not changed."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Perplexity on held-out text, by the full softmax."""
+
+    number: int
+    """Of the step before it."""
+    forward: float
+    backward: float
+    mean: float
+    """exp of the mean of both losses."""
+    words: int
+    """Words predicted, including boundaries."""
+    best: bool
+    """Better than all evaluations before."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The end of the run, or of one that was complete before."""
+
+    progress: Progress
+    reason: str
+
+
+Event = Ready | Step | Evaluation | Finished

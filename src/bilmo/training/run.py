@@ -1,0 +1,233 @@
+"""A training run from text to a model folder: read, train, evaluate, save, resume.
+
+The run is a generator of events; the caller decides what to show. The folder has
+
+    config.json model.safetensors vocab.txt chars.txt README.md   the best model so far
+    train.jsonl curve.svg                                          every step and every evaluation
+    training/                                                      what is needed to resume: corpus, checkpoint
+
+Knows: everything in train, runs. Blind to: the command line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from bilmo.errors import BilmoError, ConfigError, DamagedFile, OutputError, TextError
+from bilmo.store import checkpoint, model_folder
+from bilmo.store.bundle import Bundle
+from bilmo.store.card import card_of
+from bilmo.store.checkpoint import CHECKPOINT, START_OVER
+from bilmo.store.digest import sha256_of
+from bilmo.store.run import WORK, Identity, open_run
+from bilmo.text.files import STDIN, all_lines, files
+from bilmo.text.split import choose_split
+from bilmo.training import corpus as corpora
+from bilmo.training.build import ModelPlan, plan_finetuning, plan_model
+from bilmo.training.card import TrainingSection
+from bilmo.training.corpus import Corpus
+from bilmo.training.cost import estimate, need_memory
+from bilmo.training.curve import draw
+from bilmo.training.events import Evaluation, Event, Finished, Progress, Ready, Step
+from bilmo.training.log import log_event, remove_repeated
+from bilmo.training.loop import Loop
+from bilmo.training.model import WordArrays
+from bilmo.training.optimizer import device_of
+from bilmo.training.recipe import Recipe
+from bilmo.training.tensorboard import tensorboard
+
+CORPUS, LOG, CURVE = "corpus", "train.jsonl", "curve.svg"
+RESTORE_AFTER, GIVE_UP_AFTER = 3, 10
+"""Steps in a row that explode before the weights of the last checkpoint are restored, and before the run gives up."""
+
+
+@dataclass(frozen=True)
+class Base:
+    """A trained model to fine-tune."""
+
+    bundle: Bundle
+    name: str
+    add_words: int
+    """Number of words to add: the most frequent words of the new text that the model cannot predict."""
+
+
+def train(
+    texts: list[Path],
+    folder: Path,
+    recipe: Recipe,
+    base: Base | None = None,
+    reading: Callable[[Iterator[str]], Iterable[str]] = iter,
+) -> Generator[Event, None, None]:
+    """Train, or resume the same run where it stopped; the folder holds a complete model from the first evaluation on.
+
+    reading: a function through which all lines of the text pass, once, if they must be read.
+    """
+    device = device_of(recipe.train.device)  # a device that is missing is reported before the text is read
+    _check_inputs(texts, folder, recipe, base)
+    with open_run(folder, folder / WORK, kind="training run", identity=_identity(texts, recipe, base)) as run:
+        unread = STDIN in texts and (run.work / CORPUS).exists()
+        corpus = _corpus(texts, run.work / CORPUS, recipe, reading)
+        words = corpus.words
+        if base is None:
+            plan = plan_model(recipe.network, recipe.text, words, corpus.counts)
+        else:
+            plan = plan_finetuning(base.bundle, recipe.text, words, corpus.counts, base.add_words)
+        if device.type == "cpu":
+            need_memory(plan.parameters())
+        loop = Loop(recipe.train, plan, corpus, WordArrays(words, plan.indexer()))
+        path = run.work / CHECKPOINT
+        if path.exists():
+            _resume(loop, path, folder)
+        run.start()
+        if loop.progress.finished:
+            reason = "this run is already complete" + ("; standard input was not read" if unread else "")
+            yield Finished(loop.progress, reason)
+            return
+        notes = ["standard input is not read; the run continues with the text that it was started with"]
+        yield _ready(corpus, plan, loop, notes if unread else [])
+        names = [file.name for file in files(texts)]
+        card = TrainingSection(recipe, corpus.facts, texts=names, base=base.name if base else None)
+        remove_repeated(folder / LOG, loop.progress)
+        exploded = 0
+        with (folder / LOG).open("a", encoding="utf-8") as log, tensorboard(run.work / "tensorboard") as show:
+            for event in loop.events():
+                if isinstance(event, Step):
+                    log_event(event, log)
+                    show(event)
+                    exploded = exploded + 1 if event.skipped else 0
+                    if exploded >= GIVE_UP_AFTER:
+                        raise _gave_up(event, loop)
+                    if exploded == RESTORE_AFTER and path.exists():  # the step before them spoiled the weights
+                        loop.restore_weights(checkpoint.read(path, Progress))
+                    if event.number % recipe.train.save_every == 0 and not event.skipped:
+                        _save(loop, path, log)
+                elif isinstance(event, Evaluation):
+                    if event.best:
+                        bundle = loop.bundle()
+                        section = card.markdown(loop.progress, event)
+                        model_folder.publish(replace(bundle, card=card_of(bundle, section)), folder)
+                    log_event(event, log)
+                    show(event)
+                    draw(folder / LOG, folder / CURVE)
+                else:
+                    if event.progress.best is None:
+                        raise _no_model(folder)
+                    _save(loop, path, log)
+                yield event
+
+
+def _check_inputs(texts: list[Path], folder: Path, recipe: Recipe, base: Base | None) -> None:
+    """Refuse what cannot be trained on before anything is read or written."""
+    for text in (*texts, *([] if base else _vectors_file(recipe))):
+        if text != STDIN and not text.exists():
+            raise TextError(f"{text}: there is no such file")
+        if text.is_dir() and folder.resolve().is_relative_to(text.resolve()):
+            raise OutputError(
+                f"{folder}: is inside {text}, whose files are all read as text. Choose a folder outside it."
+            )
+    if base and len(base.bundle.config.directions) < 2:
+        raise ConfigError(f"{base.name}: is {base.bundle.config.directions[0]} only; bilmo trains both directions")
+
+
+def _identity(texts: list[Path], recipe: Recipe, base: Base | None) -> Identity:
+    """What a run must have in common with the one that it resumes."""
+    settings = asdict(recipe) | {"add_words": base.add_words if base else None}
+    # Text from a pipe cannot be compared before it is read; a run that is resumed says that it does not read it.
+    hashes = [(path.name, sha256_of(path)) for path in files(texts) if path.is_file()]
+    inputs = {"the text": hashlib.sha256(json.dumps(hashes).encode()).hexdigest()}
+    for path in _vectors_file(recipe):
+        if path.is_file():
+            inputs["the word vectors"] = sha256_of(path)
+    if base:
+        inputs["the model to fine-tune"] = base.bundle.identity("all")
+    return Identity(settings, inputs)
+
+
+def _vectors_file(recipe: Recipe) -> list[Path]:
+    file = recipe.network.vectors_file
+    return [] if file is None else [file]
+
+
+def _corpus(
+    texts: list[Path], folder: Path, recipe: Recipe, reading: Callable[[Iterator[str]], Iterable[str]]
+) -> Corpus:
+    """The corpus of this run; the text is read if there is none yet."""
+    if folder.exists():
+        return Corpus(folder)
+    lang, lines = choose_split(_lines(texts), recipe.text.lang)
+    return corpora.build(reading(lines), lang, folder, held_out=recipe.text.held_out, seed=recipe.train.seed)
+
+
+def _lines(texts: list[Path]) -> Iterator[str]:
+    """All lines. English in UTF-16 is valid UTF-8 with a zero byte beside each letter, so zero bytes are refused."""
+    for file in files(texts):
+        for number, line in enumerate(all_lines([file]), start=1):
+            if "\0" in line:
+                raise TextError(
+                    f"{file}, line {number}: contains zero bytes, so it is not UTF-8 text. Give only text files; "
+                    "convert UTF-16 first: iconv -f UTF-16LE -t UTF-8 OLD > NEW"
+                )
+            yield line
+
+
+def _resume(loop: Loop, path: Path, folder: Path) -> None:
+    """Continue from a checkpoint, if it fits the corpus and the network, and the best model so far is there."""
+    saved = checkpoint.read(path, Progress)
+    corpus = loop.corpus
+    if saved.progress.corpus not in ("", corpus.identity):
+        raise DamagedFile(f"{path}: belongs to another corpus than {corpus.folder}. {START_OVER}")
+    try:
+        loop.resume(saved)
+    except (RuntimeError, ValueError, KeyError):
+        raise DamagedFile(f"{path}: does not belong to the network that this run trains. {START_OVER}") from None
+    if saved.progress.best is not None:
+        try:
+            model_folder.read(folder)
+        except BilmoError as error:
+            raise DamagedFile(
+                f"{folder}: the best model of this run is damaged, and there is no other copy of it. Remove {path} to "
+                f"train again from the first step. {error}"
+            ) from None
+
+
+def _ready(corpus: Corpus, plan: ModelPlan, loop: Loop, notes: list[str]) -> Ready:
+    vocab = np.array(plan.vocab.ids(corpus.words))
+    held_out = np.asarray(corpus.text("held_out").ids)
+    return Ready(
+        corpus=corpus.facts,
+        vocab=len(plan.vocab),
+        unknown=float((vocab[held_out] == plan.vocab.unknown).mean()) if len(held_out) else 0.0,
+        left_out=int((corpus.counts[vocab == plan.vocab.unknown] > 0).sum()),
+        parameters=sum(p.numel() for p in loop.model.parameters()),
+        resumed=loop.progress.steps > 0,
+        cost=estimate(loop),
+        notes=notes,
+    )
+
+
+def _no_model(folder: Path) -> BilmoError:
+    return BilmoError(
+        f"{folder}: training has ended without a model, because the loss on the held-out text was never a finite "
+        "number. Try a lower rate in another folder."
+    )
+
+
+def _save(loop: Loop, path: Path, log: IO[str]) -> None:
+    """Save a checkpoint. Sync the log first, so that it has every step of the checkpoint."""
+    os.fsync(log.fileno())
+    checkpoint.write(path, loop.checkpoint())
+
+
+def _gave_up(event: Step, loop: Loop) -> BilmoError:
+    return BilmoError(
+        f"{GIVE_UP_AFTER} steps in a row exploded, up to step {event.number} (loss {event.loss:.4g}, usual loss "
+        f"{loop.progress.usual_loss}). The run stops and keeps its last checkpoint. Try a lower rate in another folder."
+    )
