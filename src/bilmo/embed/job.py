@@ -7,7 +7,6 @@ Knows: Embedder, inputs, parts, files of vectors. Blind to: the command line.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Generator, Iterable, Iterator
@@ -25,7 +24,6 @@ from bilmo.embed.texts import Floats, gathered
 from bilmo.errors import OutputError, TextError
 from bilmo.ids.batch import Sentence
 from bilmo.net.mix import How, Mix
-from bilmo.store.bundle import Bundle
 from bilmo.store.model_folder import DType
 from bilmo.store.run import Identity
 
@@ -64,7 +62,7 @@ class EmbedSettings:
         return {
             "bilmo": __version__,
             "model": self.model,
-            "model_hash": _fingerprint(elmo.bundle),
+            "model_hash": elmo.bundle.identity("all"),
             "mix": ",".join(map(str, layers)),
             "pool": self.pool,
             "lang": self.lang,
@@ -196,18 +194,9 @@ def _embedded_text(item: Item, sentences: list[Sentence], vectors: Floats) -> Em
 def _identity(elmo: Embedder, digest: str, settings: EmbedSettings) -> Identity:
     """What a run must have in common with the one that it resumes."""
     chosen = asdict(settings) | {"start": elmo.start, "precision": elmo.precision, "bilmo version": __version__}
-    inputs = {"the model": _fingerprint(elmo.bundle), "the text": digest, "the word cache": chosen.pop("word_cache")}
+    inputs = {"the model": elmo.bundle.identity("all"), "the text": digest, "the word cache": chosen.pop("word_cache")}
     del chosen["model"]  # a name is not an identity
     return Identity(chosen, inputs)
-
-
-def _fingerprint(bundle: Bundle) -> str:
-    """Of everything in a model that a vector depends on, a learned start included."""
-    digest = hashlib.sha256(bundle.identity().encode("ascii"))
-    if bundle.start is not None:
-        for value in bundle.start.named().values():
-            digest.update(value.contiguous().numpy().data)
-    return digest.hexdigest()[:32]
 
 
 def _expected_tokens(elmo: Embedder, inputs: Inputs, characters: int) -> int:
