@@ -18,7 +18,6 @@ from bilmo.cli.options import (
     Precision,
     SentenceStart,
     Start,
-    Threads,
     WordCache,
 )
 from bilmo.errors import ConfigError
@@ -75,7 +74,6 @@ def embed(
     ] = False,
     precision: Multiply = Precision.float32,
     word_cache: WordCache = None,
-    threads: Threads = None,
     batch_tokens: Annotated[
         int | None,
         typer.Option(
@@ -110,10 +108,6 @@ def embed(
 
     if output is not None:
         check_output(written, files=files_of(model))
-    if threads is not None:
-        import torch
-
-        torch.set_num_threads(threads)
     with progress.working("loading the model"):
         elmo = load(
             model,

@@ -129,6 +129,14 @@ def open_run(
                     folder.rmdir()
 
 
+def started_with(work: Path) -> Mapping[str, Any] | None:
+    """The settings of the run in a work folder; None if there is none, or if its description cannot be read."""
+    try:
+        return checked(parse_json(work / RUN), _Description, RUN).settings
+    except BilmoError:
+        return None
+
+
 def _lock(output: Path, work: Path, kind: str, keeps: Collection[str]) -> tuple[list[Path], FileLock]:
     """Make and lock the work folder; returns the folders that a run had to make, the innermost first."""
     lock = FileLock(work / LOCK)
