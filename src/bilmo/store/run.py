@@ -132,10 +132,9 @@ def open_run(
 def started_with(work: Path) -> Mapping[str, Any] | None:
     """The settings of the run in a work folder; None if there is none, or if its description cannot be read."""
     try:
-        settings = json.loads((work / RUN).read_bytes())["settings"]
-    except (OSError, ValueError, TypeError, KeyError):
+        return checked(parse_json(work / RUN), _Description, RUN).settings
+    except BilmoError:
         return None
-    return settings if isinstance(settings, dict) else None
 
 
 def _lock(output: Path, work: Path, kind: str, keeps: Collection[str]) -> tuple[list[Path], FileLock]:
