@@ -12,7 +12,7 @@ from bilmo.formats import open as layouts
 from bilmo.ids.vocab import Vocab
 from bilmo.store import checkpoint
 from bilmo.training.build import plan_finetuning
-from bilmo.training.events import Evaluation, Finished, Progress, Ready, Step
+from bilmo.training.events import Evaluation, Finished, Progress, Reading, Ready, Step
 from bilmo.training.prior import Prior
 from bilmo.training.recipe import TextRecipe
 from bilmo.training.run import Base, train
@@ -51,7 +51,7 @@ def test_perplexity_is_measured_before_and_after_and_the_better_model_is_kept(ba
     assert before.number == 0 and before.best
     best = min(after, key=lambda evaluation: evaluation.mean)
     assert best.mean < 0.7 * before.mean
-    assert isinstance(events[0], Ready) and isinstance(events[-1], Finished)
+    assert [type(event) for event in events[:2]] == [Reading, Ready] and isinstance(events[-1], Finished)
     assert np.exp(events[-1].progress.best) == pytest.approx(best.mean)
     done = program(tmp_path, "evaluate", "new", "text.txt")
     perplexity = float(done.out.split("mean")[1].split()[0])
@@ -181,7 +181,7 @@ def test_a_different_model_to_fine_tune_is_refused(base, tmp_path, change):
     settings = recipe(tmp_path)
     bundle = layouts.read(base)
     events = train([text], tmp_path / "new", settings, Base(bundle, "model", 2))
-    next(events)
+    assert [type(next(events)) for _ in range(2)] == [Reading, Ready]
     events.close()
     name = {"network": "forward_stack.0.bias", "softmax": "softmax.bias"}.get(change)
     if name:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 import pytest
@@ -243,10 +243,10 @@ def test_the_time_of_a_run_is_estimated_before_it_starts_and_when_it_is_resumed(
     events.close()
     again = next(train([text], tmp_path / "broken", recipe(tmp_path)))
     assert again.resumed and again.cost.seconds == pytest.approx(60 * (steps - 10))  # the checkpoint of step 10
-    timed = next(train([text], tmp_path / "timed", recipe(tmp_path, minutes=3)))
+    _, timed = islice(train([text], tmp_path / "timed", recipe(tmp_path, minutes=3)), 2)
     assert timed.cost.seconds == 180
     monkeypatch.setattr(bilmo.training.cost, "evaluation_seconds", lambda loop: 100.0)
-    evaluated = next(train([text], tmp_path / "evaluated", recipe(tmp_path, evaluate_every=steps // 2)))
+    _, evaluated = islice(train([text], tmp_path / "evaluated", recipe(tmp_path, evaluate_every=steps // 2)), 2)
     assert evaluated.cost.seconds == pytest.approx(60 * steps + 100 * steps / (steps // 2))
 
 

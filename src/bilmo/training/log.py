@@ -45,11 +45,15 @@ def remove_repeated(path: Path, progress: Progress) -> None:
     """Remove what a run that resumes at `progress` computes again, so that it is not logged twice."""
     if not path.exists():
         return
-    until = {"step": progress.steps, "evaluation": progress.last_evaluation_step}
-    kept: dict[tuple[str, int], str] = {}
-    for entry in read_log(path):
-        last = until[entry["event"]]
-        if last is not None and entry["number"] <= last:
-            kept.setdefault((entry["event"], entry["number"]), json.dumps(entry))
-    with new_file(path) as partial:
-        partial.write_text("".join(f"{line}\n" for line in kept.values()), encoding="utf-8")
+    evaluated = progress.finished or progress.last_evaluation_step == progress.steps
+    until = {"step": progress.steps, "evaluation": progress.steps if evaluated else progress.steps - 1}
+    before = path.read_bytes()
+    kept: dict[tuple[str, int], bytes] = {}
+    for line in before.splitlines():
+        entry = _entry(line)
+        if entry is not None and entry["number"] <= until[entry["event"]]:
+            kept.setdefault((entry["event"], entry["number"]), line + b"\n")
+    after = b"".join(kept.values())
+    if after != before:
+        with new_file(path) as partial:
+            partial.write_bytes(after)

@@ -98,6 +98,7 @@ def train(
         if path.exists():
             _resume(loop, path, folder)
         run.start()
+        remove_repeated(folder / LOG, loop.progress)
         notes = []
         if unread:
             notes = ["standard input is not read; the run continues with the text that it was started with"]
@@ -113,7 +114,6 @@ def train(
         yield _ready(corpus, plan, loop, notes)
         names = [file.name for file in files(texts)]
         card = TrainingSection(recipe, corpus.facts, texts=names, base=base.name if base else None)
-        remove_repeated(folder / LOG, loop.progress)
         exploded = 0
         with (folder / LOG).open("a", encoding="utf-8") as log, tensorboard(run.work / TENSORBOARD) as show:
             for event in loop.events():
