@@ -45,6 +45,13 @@ def test_the_help_of_a_command_for_one_task_ends_with_its_example(name, task, ru
     assert lines[-1].strip().startswith(f"bilmo {name} {task} ")
 
 
+@pytest.mark.parametrize("command", ["fit classify", "compare classify", "predict"])
+def test_the_tab_of_a_format_is_visible(command, run, monkeypatch):
+    """Markdown drops what looks like a tag of HTML."""
+    monkeypatch.setenv("COLUMNS", "200")
+    assert "label<TAB>text" in run(*command.split(), "--help").out
+
+
 def inner(group, name):
     """One command of a group."""
     return group.get_command(typer.Context(group, info_name=group.name), name)

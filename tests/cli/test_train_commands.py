@@ -40,6 +40,7 @@ def test_train_shows_the_facts_first_and_results_on_standard_output(trained):
     assert names[:9] == shown.split(", ")
     assert done.out.splitlines()[-1].startswith("model: training is complete; 26 steps in ")
     assert done.err.startswith("reading the text\n") and done.err.count("held-out perplexity") == 3
+    assert done.err.count("; known words ") == 3 and ", of known words " in done.out.splitlines()[-1]
 
 
 def test_many_unknown_words_come_with_advice(trained, tmp_path):

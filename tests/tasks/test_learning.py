@@ -209,7 +209,7 @@ def test_peculiarities_of_the_data_are_reported(tiny):
     assert "1 texts have no tokens" in notes
     tags = [["B-A", "O"], ["I-B", "B-B"]]
     first = next(Tagger(tiny, **SMALL).events(Dataset([["a", "b"], ["c", "d"]], tags), dev=Dataset([["a"]], [["O"]])))
-    assert "1 tags violate the scheme BIO" in "\n".join(first.notes)
+    assert "1 tag violates the scheme BIO (it is read as conlleval reads it): I-" in "\n".join(first.notes)
 
 
 def test_tags_outside_the_training_data_are_counted(tiny):

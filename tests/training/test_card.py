@@ -49,6 +49,7 @@ def test_a_card_has_the_perplexities_of_the_model_beside_it(run):
     for name, value in (("forward", best["forward"]), ("backward", best["backward"])):
         assert f"| held-out perplexity {name} | {value:.2f} |" in card
     assert f"| held-out perplexity, mean | {best['mean']:.2f} |" in card
+    assert f"| held-out perplexity of known words | {best['known']:.2f} |" in card
     assert f"| steps | {best['number']} (" in card
     assert "](curve.svg)" in card and (folder / "model" / "curve.svg").exists()
 
@@ -93,7 +94,7 @@ def test_any_file_name_reads_back_as_it_was(name, tmp_path):
 def test_epochs_are_counted_when_they_are_complete():
     facts = Facts(lang="en", words=5, tokens={"train": 9, "held_out": 2}, sentences={"train": 3, "held_out": 1})
     section = TrainingSection(Recipe(), facts, texts=["a"], base=None)
-    evaluation = Evaluation(number=7, forward=2.0, backward=2.0, mean=2.0, words=3, best=True)
+    evaluation = Evaluation(number=7, forward=2.0, backward=2.0, mean=2.0, known=3.0, words=3, best=True)
     at = Progress(steps=7, epoch=1, step_in_epoch=3)
     for progress, says in [
         (at, "7 (in epoch 2)"),

@@ -106,7 +106,7 @@ def test_a_line_that_a_power_cut_left_incomplete_does_not_stop_the_run(tmp_path)
 
 
 STEP = Step(number=3, epoch=0, done=0.1, loss=2.0, rate=0.01, words=60, seconds=0.5)
-EVALUATION = Evaluation(number=4, forward=7.0, backward=9.0, mean=8.0, words=50, best=True)
+EVALUATION = Evaluation(number=4, forward=7.0, backward=9.0, mean=8.0, known=8.5, words=50, best=True)
 
 
 def test_tensorboard_gets_every_event_if_it_is_installed(tmp_path, monkeypatch):
@@ -141,6 +141,7 @@ def test_tensorboard_gets_every_event_if_it_is_installed(tmp_path, monkeypatch):
         ("held-out perplexity/forward", 7.0, 4),
         ("held-out perplexity/backward", 9.0, 4),
         ("held-out perplexity/mean", 8.0, 4),
+        ("held-out perplexity/known", 8.5, 4),
         "closed",
     ]
 

@@ -13,6 +13,7 @@ import bilmo.store.card
 import bilmo.training.cost
 import bilmo.training.loop
 import bilmo.training.run
+from bilmo.embed.perplexity import score
 from bilmo.errors import BilmoError
 from bilmo.training import checkpoint
 from bilmo.training.cost import estimate
@@ -247,6 +248,18 @@ def test_the_time_of_a_run_is_estimated_before_it_starts_and_when_it_is_resumed(
     monkeypatch.setattr(bilmo.training.cost, "evaluation_seconds", lambda loop: 100.0)
     evaluated = next(train([text], tmp_path / "evaluated", recipe(tmp_path, evaluate_every=steps // 2)))
     assert evaluated.cost.seconds == pytest.approx(60 * steps + 100 * steps / (steps // 2))
+
+
+def test_an_evaluation_has_the_perplexity_of_known_words(tmp_path):
+    write_text(tmp_path)
+    run = loop(tmp_path, vocab_size=6)
+    words, text = run.corpus.words, run.corpus.text("held_out")
+    sentences = [[words[id] for id in ids] for ids in np.split(text.ids, text.ends[:-1])]
+    found, expected = run.evaluate(), score(bilmo.Embedder(run.bundle()), sentences)
+    assert expected.unknown > 0.3 * expected.words  # so that it matters
+    assert found.mean == pytest.approx(expected.perplexity["mean"], rel=1e-4)
+    assert found.known == pytest.approx(expected.known, rel=1e-4)
+    assert math.exp(run.progress.best_known) == pytest.approx(found.known)
 
 
 def test_an_evaluation_counts_as_time_of_the_run(tmp_path):

@@ -47,15 +47,21 @@ WORD = r"[\p{L}\p{M}\p{N}]"
 TOKEN = regex.compile(
     rf"""
     (?:https?://|www\.)[^\s<>"]*[\p{{L}}\p{{N}}/]                  # a web address
-  | {WORD}+(?:[.+_-]{WORD}+)*@{WORD}+(?:[.-]{WORD}+)+              # an e-mail address
-  | (?:\p{{L}}\.){{2,}}                                            # U.S., e.g.
-  | {WORD}+(?:[-'’_&]{WORD}+|(?<=\p{{N}})[.,:/]\p{{N}}+)*          # words, numbers, well-known, 3.14
+  | (?P<word>
+      (?:\p{{L}}\.){{2,}}                                          # U.S., e.g.
+    | {WORD}++(?:[-'’_&]{WORD}++|(?<=\p{{N}})[.,:/]\p{{N}}++)*+    # words, numbers, well-known, 3.14
+    )
   | \.{{2,}} | …+ | -{{2,}}                                        # dots and dashes stay together
   | \s+                                                            # else an accent would join the space before it
+  | \p{{RI}}{{1,2}}[\p{{GCB=Extend}}\p{{GCB=SpacingMark}}\u200d]*  # a flag; \X would count all flags before it
   | \X                                                             # anything else: one character as readers see it
     """,
     regex.VERBOSE,
 )
+LOCAL_PART = regex.compile(rf"{WORD}++(?:[.+_-]{WORD}++)*+")
+DOMAIN = regex.compile(rf"@{WORD}++(?:[.-]{WORD}++)++")
+"""The two parts of an e-mail address. TOKEN does not have them: it would read a long text such as ab.ab.ab to its end
+at each of its words, in search of an "@"."""
 ABBREVIATIONS = frozenset(
     "Mr Mrs Ms Dr Prof St Sr Jr Rev Hon Gen Col Capt Lt Sgt Maj Gov Sen Rep Messrs Mme Mlle Esq Mt Ft Vol Fig Co "
     "Corp Inc Ltd Bros vs etc cf al approx Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec".split()
@@ -78,23 +84,42 @@ def english(line: str) -> list[list[str]]:
 
 def _tokens(line: str) -> Iterator[tuple[str, bool]]:
     """Tokens, and whether white space precedes each; the full stop of an abbreviation stays with it."""
-    end, held, spaced = -1, "", False
-    for match in TOKEN.finditer(line):
-        token = match[0]
+    before, held, spaced = -1, "", False
+    for start, end in _spans(line):
+        token = line[start:end]
         if token.isspace():
             continue
-        if held and token == "." and match.start() == end:
+        if held and token == "." and start == before:
             token, held = held + ".", ""
         else:
             if held:
                 yield held, spaced
-            spaced = match.start() != end
-        end = match.end()
+            spaced = start != before
+        before = end
         held = token if _is_abbreviation(token) else ""
         if not held:
             yield token, spaced
     if held:
         yield held, spaced
+
+
+def _spans(line: str) -> Iterator[tuple[int, int]]:
+    """Where each token starts and ends, white space included. Each character is read a few times at most."""
+    if "@" not in line:
+        yield from (found.span() for found in TOKEN.finditer(line))
+        return
+    start = local_end = address_end = 0
+    while start < len(line):
+        found = TOKEN.match(line, start)
+        end = found.end()
+        if found["word"] is not None:  # an e-mail address starts like a word
+            if start >= local_end:  # else this word is in the local part that was read last
+                local_end = LOCAL_PART.match(line, start).end()
+                domain = DOMAIN.match(line, local_end)
+                address_end = domain.end() if domain else 0
+            end = address_end or end
+        yield start, end
+        start = end
 
 
 def _is_abbreviation(token: str) -> bool:

@@ -39,6 +39,7 @@ class TrainingSection:
             ("held-out perplexity forward", f"{evaluation.forward:.2f}"),
             ("held-out perplexity backward", f"{evaluation.backward:.2f}"),
             ("held-out perplexity, mean", f"{evaluation.mean:.2f}"),
+            ("held-out perplexity of known words", f"{evaluation.known:.2f}"),
         ]
         if self.base:
             rows.insert(0, ("fine-tuned from", self.base))
@@ -47,7 +48,8 @@ class TrainingSection:
             f"## Training\n\n| what | value |\n|---|---|\n{table}\n"
             "Perplexities are computed with the full softmax over isolated sentences of the held-out text, about "
             f"{evaluation.words:,} words of it. They count every word and one boundary per sentence, and unknown words "
-            "as `<UNK>`. Compare perplexities only if the text and the vocabulary are the same.\n\n"
+            "as `<UNK>`, except where only known words are counted. Compare perplexities only if the text and the "
+            "vocabulary are the same.\n\n"
             "![loss and perplexity](curve.svg)\n\n"
             f"### Recipe\n\n```toml\n{toml(self.recipe, without='network' if self.base else None)}```\n"
         )

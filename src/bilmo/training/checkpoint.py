@@ -27,6 +27,8 @@ class Progress:
     """Time spent on steps and evaluations, without reading and saving."""
     best: float | None = None
     """The lowest held-out loss, nats per word, mean of both directions."""
+    best_known: float | None = None
+    """The loss of known words at that evaluation."""
     evaluations_without_improvement: int = 0
     """Since the best one."""
     last_evaluation_step: int | None = None

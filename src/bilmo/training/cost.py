@@ -57,7 +57,7 @@ def estimate(loop: Loop) -> Cost:
 def evaluation_seconds(loop: Loop) -> float:
     """How long an evaluation will take, measured on a tenth of one."""
     began = time.perf_counter()
-    _, words = loop.held_out_loss(EVALUATION_WORDS // 10)
+    words = loop.held_out_loss(EVALUATION_WORDS // 10).words
     seconds = time.perf_counter() - began
     facts = loop.corpus.facts
     return seconds / words * min(EVALUATION_WORDS, facts.tokens["held_out"] + facts.sentences["held_out"])

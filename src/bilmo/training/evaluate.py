@@ -6,19 +6,38 @@ Knows: model, windows. Blind to: training, files.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from bilmo.ids.chars import Ids
 from bilmo.ids.windows import Text, Whole
 from bilmo.net.config import Direction
+from bilmo.net.softmax import Softmax
 from bilmo.net.state import State
 from bilmo.training.loss import full_loss
 from bilmo.training.model import LanguageModel, WordArrays
 
 BATCH = 2048
 """Words per batch."""
+
+
+@dataclass(frozen=True)
+class HeldOutLoss:
+    """Losses in nats per word, boundaries included."""
+
+    each: dict[Direction, float]
+    known: float
+    """Of known words only, mean of both directions: how well a model predicts `<UNK>` says little."""
+    words: int
+    """Words that each direction predicted."""
+
+    @property
+    def mean(self) -> float:
+        """Of all words, mean of both directions."""
+        return sum(self.each.values()) / len(self.each)
 
 
 @torch.no_grad()
@@ -29,10 +48,12 @@ def evaluate(
     targets: Callable[[Ids], Ids],
     start: Callable[[int], State],
     *,
+    unknown: int,
     most: int | None = None,
-) -> tuple[dict[Direction, float], int]:
-    """The loss of each direction, in nats per word, and the number of words; each sentence begins at `start`.
+) -> HeldOutLoss:
+    """The losses on a text; each sentence begins at `start`.
 
+    unknown: the target that stands for unknown words.
     most: approximate number of words to evaluate, taken evenly from the whole text; None for all.
     """
     model.eval()
@@ -42,11 +63,22 @@ def evaluate(
         sentences = np.arange(0, len(steps), steps.sum() / most).astype(np.int64)
     batches = Whole(text, sentences, budget=BATCH, longest=int(steps.max()), seed=0)
     totals: dict[Direction, float] = {}
-    count = 0
+    count = known_targets = 0
+    known_loss = 0.0
+
+    def loss(softmax: Softmax, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        nonlocal known_loss, known_targets
+        mean, each = full_loss(softmax, outputs, targets)
+        known = targets != unknown
+        known_loss += float(each[known].double().sum())
+        known_targets += int(known.sum())
+        return mean, each
+
     for number in range(len(batches)):
         batch = batches[number]
-        found, _ = model(batch, words, targets, start(len(batch.lengths)), full_loss)
+        found, _ = model(batch, words, targets, start(len(batch.lengths)), loss)
         count += found.words
-        for direction, loss in found.each.items():
-            totals[direction] = totals.get(direction, 0.0) + loss * found.words
-    return {direction: total / count for direction, total in totals.items()}, count
+        for direction, mean in found.each.items():
+            totals[direction] = totals.get(direction, 0.0) + mean * found.words
+    each = {direction: total / count for direction, total in totals.items()}
+    return HeldOutLoss(each, known=known_loss / known_targets, words=count)

@@ -66,6 +66,8 @@ class Evaluation:
     backward: float
     mean: float
     """exp of the mean of both losses."""
+    known: float
+    """The same over known words only: a small vocabulary makes `mean` look better than it is."""
     words: int
     """Words predicted, including boundaries."""
     best: bool

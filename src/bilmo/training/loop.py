@@ -24,14 +24,13 @@ from torch import Tensor
 from bilmo.errors import TextError
 from bilmo.ids.windows import Stream, TextStep, TextSteps, Whole
 from bilmo.net.bilm import settle
-from bilmo.net.config import Direction
 from bilmo.net.state import State
 from bilmo.store.bundle import Bundle
 from bilmo.store.checkpoint import load_optimizer, optimizer_tensors
 from bilmo.training.build import ModelPlan, seeded
 from bilmo.training.checkpoint import Checkpoint, Progress
 from bilmo.training.corpus import Corpus
-from bilmo.training.evaluate import evaluate
+from bilmo.training.evaluate import HeldOutLoss, evaluate
 from bilmo.training.events import Evaluation, Finished, Step
 from bilmo.training.loss import full_loss, sampled_loss
 from bilmo.training.model import LanguageModel, StepLoss, TrainingOptions, WordArrays
@@ -218,22 +217,29 @@ class Loop:
         began = time.perf_counter()
         progress = self.progress
         with self._averaged():
-            losses, words = self.held_out_loss(EVALUATION_WORDS)
-        mean = sum(losses.values()) / len(losses)
+            found = self.held_out_loss(EVALUATION_WORDS)
+        mean = found.mean
         best = math.isfinite(mean) and (progress.best is None or mean < progress.best)
         if best:
-            progress.best, progress.evaluations_without_improvement = mean, 0
+            progress.best, progress.best_known, progress.evaluations_without_improvement = mean, found.known, 0
         else:
             progress.evaluations_without_improvement += 1
         progress.last_evaluation_step = progress.steps
         progress.seconds += time.perf_counter() - began
-        perplexities = {direction: _exp(loss) for direction, loss in losses.items()}
-        return Evaluation(number=progress.steps, **perplexities, mean=_exp(mean), words=words, best=best)
+        perplexities = {direction: _exp(loss) for direction, loss in found.each.items()}
+        return Evaluation(
+            number=progress.steps,
+            **perplexities,
+            mean=_exp(mean),
+            known=_exp(found.known),
+            words=found.words,
+            best=best,
+        )
 
-    def held_out_loss(self, most: int) -> tuple[dict[Direction, float], int]:
-        """The loss of each direction over about `most` held-out words, and their exact number."""
+    def held_out_loss(self, most: int) -> HeldOutLoss:
+        """The losses over about `most` held-out words."""
         text, targets = self.corpus.text("held_out"), self._vocab_ids.__getitem__
-        return evaluate(self.model, text, self._words, targets, self._start, most=most)
+        return evaluate(self.model, text, self._words, targets, self._start, unknown=self.plan.vocab.unknown, most=most)
 
     @contextmanager
     def _averaged(self) -> Iterator[None]:

@@ -27,9 +27,8 @@ def tensorboard(folder: Path) -> Iterator[Callable[[Step | Evaluation], None]]:
             if isinstance(event, Step):
                 values = {"loss": event.loss, "rate": event.rate, "words per second": event.words / event.seconds}
             else:
-                values = {
-                    f"held-out perplexity/{name}": getattr(event, name) for name in ("forward", "backward", "mean")
-                }
+                measured = ("forward", "backward", "mean", "known")
+                values = {f"held-out perplexity/{name}": getattr(event, name) for name in measured}
             for name, value in values.items():
                 writer.add_scalar(name, value, event.number)
 

@@ -10,6 +10,8 @@ import lzma
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bilmo.errors import TextError
 from bilmo.tasks.data import labelled as texts
@@ -95,8 +97,8 @@ def test_labelled_texts_are_recognised_by_trained_labels(tmp_path):
 
 
 def test_a_pipe_is_read_from_its_first_line_and_may_be_empty(monkeypatch):
-    for given, found in (("pos\tgood\nneg\tbad\n", ["good", "bad"]), ("", []), ('{"text": "x"}\n', ["x"])):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+    for piped, found in (("pos\tgood\nneg\tbad\n", ["good", "bad"]), ("", []), ('{"text": "x"}\n', ["x"])):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(piped.encode())))
         assert asked(STDIN) == found
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"pos\tgood\nneg\tbad\n")))
     assert read(STDIN) == [Labelled("good", "pos"), Labelled("bad", "neg")]
@@ -119,6 +121,10 @@ def test_a_pipe_is_read_from_its_first_line_and_may_be_empty(monkeypatch):
         ("a.csv", "".join(f"text {k},pos\n" for k in range(50)), "50 different labels for 50 examples"),
         ("a.jsonl", '{"label": "a", "text": "b"}\n{"text": "b"}\n', 'line 2: has no "label"'),
         ("a.csv", 'label,text\npos,"a\nb"\n,bad\n', "line 4: the label is empty"),
+        ("a.csv", "label,text\n" + "pos,good\n" * 40 + 'neg,"bad\n' + "pos,good\n" * 959, "line 42: is not CSV"),
+        ("a.csv", 'pos,"a\nb"\nneg,"bad\npos,good\nneg,"bad, so bad"\n', "line 3: is not CSV"),
+        ("a.csv", 'pos,"good" film\n', "line 1: is not CSV"),
+        ("a.csv", 'pos,good\nneg,"bad\npos,", good"\n', "line 2: 3 columns"),
         ("a.jsonl", '{"label": "a", "text": "b"}\n{"label": "a"\n', "line 2: is not JSON"),
         ("a.jsonl", "[1]\n", "line 1: is '[1]'; each line must be a JSON object"),
         ("a.jsonl", '{"label": "a"}\n', 'line 1: needs "text"'),
@@ -159,3 +165,23 @@ def test_long_texts_are_read_and_the_limit_of_the_process_stays(tmp_path):
     rows = texts.read_texts(texts.detect_form(tmp_path / "a.csv"))
     assert next(rows) == long and csv.field_size_limit() == before
     assert list(rows) == ["bad"] and csv.field_size_limit() == before
+
+
+@given(st.lists(st.sampled_from(["good", "so, so", 'the "best"', "two\nlines", ""]), min_size=2, max_size=9), st.data())
+def test_a_quote_that_is_not_closed_never_joins_rows(tmp_path_factory, texts_of_rows, data):
+    path = tmp_path_factory.getbasetemp() / "quotes.csv"
+    rows = [f"{'pos' if k % 2 else 'neg'},{as_csv(text)}" for k, text in enumerate(texts_of_rows)]
+    place = data.draw(st.integers(0, len(rows) - 1))
+    rows[place] = 'pos,"not closed'
+    path.write_text("label,text\n" + "".join(f"{row}\n" for row in rows), encoding="utf-8")
+    line = 2 + sum(row.count("\n") + 1 for row in rows[:place])
+    for read_all in (read, asked):
+        with pytest.raises(TextError, match=rf"quotes\.csv, line {line}: is not CSV .* it must be closed"):
+            read_all(path)
+
+
+def test_a_first_row_longer_than_the_lines_that_are_read_to_detect_the_form(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('pos,"' + "a line\n" * 300 + '"\nneg,bad\n', encoding="utf-8")
+    assert [example.label for example in read(path)] == ["pos", "neg"]
+    assert asked(path) == ["a line\n" * 300, "bad"]

@@ -60,19 +60,34 @@ def test_every_illegal_transition_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("sentences", "scheme", "broken"),
+    ("sentences", "scheme", "violations"),
     [
-        (["I-A O I-B I-B"], "IO", 0),
-        (["I-A B-A O I-B"], "IOB1", 0),
-        (["B-A I-A O B-B B-B"], "BIO", 0),
-        (["B-A I-A O", "I-B B-A"], "BIO", 1),
-        (["B-A E-A S-B O"], "BIOES", 0),
-        (["B-A O S-B O"], "BIOES", 1),
-        (["NOUN VERB"], "plain", 0),
-        (["O O", "O"], "plain", 0),
-        (["B I O B"], "BIO", 0),
-        (["O B-A", "-LRB- NN"], "plain", 0),
+        (["I-A O I-B I-B"], "IO", []),
+        (["I-A B-A O I-B"], "IOB1", []),
+        (["B-A I-A O B-B B-B"], "BIO", []),
+        (["B-A I-A O", "I-B B-A"], "BIO", [(1, 0)]),
+        (["B-A E-A S-B O"], "BIOES", []),
+        (["B-A O S-B O"], "BIOES", [(0, 1)]),
+        (["S-A B-A"], "BIOES", [(0, 1)]),
+        (["B-A I-A O B-A", "O S-A", "B-B O"], "BIO", [(1, 1)]),
+        (["NOUN VERB"], "plain", []),
+        (["O O", "O"], "plain", []),
+        (["B I O B"], "BIO", []),
+        (["O B-A", "-LRB- NN"], "plain", []),
     ],
 )
-def test_schemes_are_recognised(sentences, scheme, broken):
-    assert spans.scheme_of([sentence.split() for sentence in sentences]) == (scheme, broken)
+def test_schemes_are_recognised(sentences, scheme, violations):
+    assert spans.scheme_of([sentence.split() for sentence in sentences]) == (scheme, violations)
+
+
+def test_a_few_stray_tags_do_not_change_the_scheme():
+    """As in the files of CoNLL-2003: IOB1, except for two tags."""
+    rows = [["I-LOC", "O", "I-PER", "I-PER", "B-PER"]] * 50
+    stray = [["O", "B-LOC", "O"], ["B-MISC", "I-MISC"]]
+    assert spans.scheme_of([*rows, *stray]) == ("IOB1", [(50, 1), (51, 0)])
+
+
+@given(st.lists(sentences(), min_size=1, max_size=5), st.sampled_from(("IOB1", "BIO", "BIOES")))
+def test_the_scheme_that_was_written_has_no_violations(found, scheme):
+    tags = [spans.write(sentence, length, scheme) for sentence, length in found]
+    assert spans.scheme_of(tags)[1] == []

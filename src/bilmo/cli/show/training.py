@@ -52,12 +52,15 @@ def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
                     best = "  best so far" if event.best else ""
                     shown.console.print(
                         f"step {event.number:>7,}  held-out perplexity {event.mean:8.2f}  "
-                        f"(forward {event.forward:.2f}, backward {event.backward:.2f}){best}",
+                        f"(forward {event.forward:.2f}, backward {event.backward:.2f}; "
+                        f"known words {event.known:.2f}){best}",
                         soft_wrap=True,
                     )
                 elif isinstance(event, Finished):
                     found = event.progress
                     best = "" if found.best is None else f"; held-out perplexity {math.exp(found.best):.2f}"
+                    if found.best_known is not None:
+                        best += f", of known words {math.exp(found.best_known):.2f}"
                     print(f"{folder}: {event.reason}; {found.steps:,} steps in {found.seconds / 60:.1f} minutes{best}")
     except KeyboardInterrupt:
         if (folder / WORK / RUN).exists():

@@ -55,7 +55,7 @@ def detect_input_form(path: Path, form: str, is_label: Callable[[str], bool], tr
     def chosen(path: Path, first: list[str]) -> str:
         found = _form(path, first)
         if found == "csv":
-            row = next(_csv_rows(path, first), (0, []))[1]
+            row = _first_csv_row(path, first)
             if len(row) == 2 and _columns(path, row, labelled=False) is None and not _labels(first, ",", is_label):
                 raise TextError(
                     f"{path}: two columns without names, and the first does not contain the trained labels. "
@@ -225,14 +225,34 @@ def _csv(path: Path, rows: Iterable[str], *, labelled: bool) -> Iterator[Entry]:
 
 
 def _csv_rows(path: Path, rows: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """Rows that are not blank, each with the number of its last line."""
-    reader = csv.reader(row + "\n" for row in rows)
+    """Rows that are not blank, each with the number of its first line.
+
+    A quote that is never closed, or closed by the quote that opens another text, would join all rows between them.
+    """
+    reader = csv.reader((row + "\n" for row in rows), strict=True)
+    first = 1
     try:
         while (row := _next_row(reader)) is not None:
             if any(row):
-                yield reader.line_num, row
+                yield first, row
+            first = reader.line_num + 1
     except csv.Error as error:
-        raise TextError(f"{path}, line {reader.line_num}: is not CSV ({error})") from None
+        last = f", found in line {reader.line_num}" if reader.line_num > first else ""
+        raise TextError(
+            f"{path}, line {first}: is not CSV ({error}{last}). If a quote opens in this row, it must be closed, and a "
+            'comma or the end of the line must follow. Write a quote inside a quoted text twice: "".'
+        ) from None
+
+
+def _first_csv_row(path: Path, first: list[str]) -> list[str]:
+    """The first row, from the first lines of a file; empty if it has an error or extends over more than these lines.
+
+    Errors are reported when the file is read.
+    """
+    try:
+        return next(_csv_rows(path, first), (0, []))[1]
+    except TextError:
+        return []
 
 
 def _next_row(reader: Iterator[list[str]]) -> list[str] | None:

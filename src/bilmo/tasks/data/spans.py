@@ -15,6 +15,8 @@ Scheme = Literal["plain", "IO", "IOB1", "BIO", "BIOES"]
 """plain: tags that do not mark spans, such as parts of speech."""
 Span = tuple[str, int, int]
 """Type, first token, last token (included)."""
+Place = tuple[int, int]
+"""Numbers of a sentence and of a token in it, from 0."""
 OUTSIDE = "O"
 
 
@@ -57,29 +59,31 @@ def _starts(before: str, prefix: str, other_kind: bool) -> bool:
     return prefix in ("B", "S") or before in ("E", "S", OUTSIDE) or other_kind
 
 
-def scheme_of(sentences: Iterable[Sequence[str]]) -> tuple[Scheme, int]:
-    """The scheme of some tags, and how many tags violate it; one tag of no scheme makes the scheme plain."""
+def scheme_of(sentences: Iterable[Sequence[str]]) -> tuple[Scheme, list[Place]]:
+    """The scheme that the fewest tags violate, and their places; one tag of no scheme makes the scheme plain."""
     prefixes: set[str] = set()
-    starts_with_i = unneeded_b = violations = 0
-    for tags in sentences:
+    wrong: dict[Scheme, list[Place]] = {"BIOES": [], "BIO": [], "IOB1": []}
+    for number, tags in enumerate(sentences):
         if not all(map(is_span_tag, tags)):
-            return "plain", 0
+            return "plain", []
         prefixes.update(parts(tag)[0] for tag in tags)
-        for a, b in pairwise([OUTSIDE, *tags]):
+        for k, (a, b) in enumerate(pairwise([OUTSIDE, *tags, OUTSIDE])):
             (before, kind_before), (prefix, kind) = parts(a), parts(b)
             continues = before != OUTSIDE and kind_before == kind
-            starts_with_i += prefix == "I" and not continues
-            unneeded_b += prefix == "B" and not continues
-        violations += sum(not may_follow(a, b) for a, b in pairwise([OUTSIDE, *tags, OUTSIDE]))
+            place = (number, min(k, len(tags) - 1))  # a span that does not end is noticed after the last token
+            if not may_follow(a, b):
+                wrong["BIOES"].append(place)
+            if prefix in ("E", "S") or (prefix == "I" and not continues):
+                wrong["BIO"].append(place)
+            if prefix in ("E", "S") or (prefix == "B" and not continues):
+                wrong["IOB1"].append(place)
     if not prefixes - {OUTSIDE}:
-        return "plain", 0
-    if prefixes & {"E", "S"}:
-        return "BIOES", violations
-    if "B" not in prefixes:
-        return "IO", 0
-    if starts_with_i and not unneeded_b:
-        return "IOB1", 0
-    return "BIO", starts_with_i
+        return "plain", []
+    if prefixes <= {OUTSIDE, "I"}:
+        return "IO", []
+    if not prefixes & {"E", "S"}:
+        del wrong["BIOES"]
+    return min(wrong.items(), key=lambda found: len(found[1]))
 
 
 def may_follow(before: str, tag: str) -> bool:

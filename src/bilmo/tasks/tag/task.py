@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 Tokens = Sequence[str]
 Tags = Sequence[str]
+MOST_NAMED = 5
+"""Tags that violate the scheme and are named in a note."""
 
 
 @dataclass(frozen=True)
@@ -177,9 +179,8 @@ class Tag(Task[Tokens, SentenceItem, Tags, TagSettings]):
             labels = spans.bioes_tags(kind for tags in answers for kind, _, _ in spans.spans(tags))
         if len(labels) < 2:
             raise TextError(f"every token has the same tag ({', '.join(labels)}); there is nothing to learn")
-        notes = [f"{violations:,} tags violate the scheme {scheme}; they are read as conlleval reads them"]
         prepared = PreparedTag(labels=tuple(labels), scheme=scheme, model_split=model_split)
-        return prepared, answers, notes if violations else []
+        return prepared, answers, _violations(data.examples, answers, scheme, violations)
 
     def estimator(self) -> type[Tagger]:
         """Tagger."""
@@ -189,6 +190,19 @@ class Tag(Task[Tokens, SentenceItem, Tags, TagSettings]):
 
 
 TAG = Tag()
+
+
+def _violations(
+    examples: Sequence[Tokens], answers: Sequence[Tags], scheme: spans.Scheme, places: Sequence[spans.Place]
+) -> list[str]:
+    """A note that names the first tags that do not fit the scheme."""
+    if not places:
+        return []
+    named = [f"{answers[s][k]} of {examples[s][k]!r} in sentence {s + 1}" for s, k in places[:MOST_NAMED]]
+    more = f" and {len(places) - MOST_NAMED:,} more" if len(places) > MOST_NAMED else ""
+    count = "1 tag violates" if len(places) == 1 else f"{len(places):,} tags violate"
+    read = "it is read as conlleval reads it" if len(places) == 1 else "they are read as conlleval reads them"
+    return [f"{count} the scheme {scheme} ({read}): {', '.join(named)}{more}"]
 
 
 def _check_lengths(examples: Sequence[Tokens], answers: Sequence[Tags]) -> list[Tags]:
