@@ -1,21 +1,78 @@
 """The public names, and the examples in docstrings."""
 
 import doctest
+import re
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 import bilmo
 
-NAMES = ["BiLM", "BiLMConfig", "BilmoError", "Classifier", "Embedder", "Layers", "Mix", "Tagger", "load"]
+from task_data import made
+
+NAMES = (
+    "BiLM BiLMConfig BilmoError Classifier Embedder Layers Mix Tagger convert evaluate finetune load models train"
+).split()
+INTERNAL = {
+    "Embedder": {"carried", "set_carried", "embed_rows", "sentences"},
+    "BiLM": {"reset_parameters", "prepared"},
+}
+"""Methods that only bilmo itself uses."""
+REFERENCE = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
 
 
 def test_the_public_names():
     assert bilmo.__all__ == NAMES
-    assert set(NAMES) <= set(dir(bilmo))
+    assert dir(bilmo) == sorted([*NAMES, "__version__"])
     assert all(getattr(bilmo, name) is not None for name in NAMES)
+
+
+def test_a_public_function_stays_one_when_its_room_is_imported():
+    for name in ("training.run", "api.train", "api.models", "store.installed"):
+        import_module(f"bilmo.{name}")
+    assert callable(bilmo.train) and callable(bilmo.models)
+
+
+def test_the_api_reference_has_every_public_name_and_nothing_that_does_not_exist():
+    pages = re.findall(r"^::: ([\w.]+)$", REFERENCE, re.MULTILINE)
+    for page in pages:
+        module, _, name = page.rpartition(".")
+        assert module == "bilmo" or hasattr(import_module(module), name), page
+    for name in NAMES:
+        thing = getattr(bilmo, name)
+        home = f"{thing.__module__}.{name}"
+        assert home in pages or thing.__module__ in pages, home
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_api_reference_lists_every_public_method(name):
+    thing = getattr(bilmo, name)
+    home = re.escape(f"::: {thing.__module__}.{name}")
+    listed = re.search(rf"^{home}\n    options:\n(.+?)\n\n", REFERENCE, re.MULTILINE | re.DOTALL)
+    if isinstance(thing, type) and listed is not None:
+        shown = set(re.findall(r"\w+", listed[1]))
+        own = {method for method, value in vars(thing).items() if callable(value) and not method.startswith("_")}
+        assert own - shown <= INTERNAL.get(name, set()), "public methods that the reference does not show"
+        assert all(hasattr(thing, method) for method in shown - {"members", "inherited_members"})
+
+
+@pytest.mark.parametrize(
+    ("thing", "shown"),
+    [
+        ("elmo", "Embedder(layout='made for a test', layers=2, vector_width=16, words=None, start='settled'"),
+        ("elmo.module(tune=True)", "ElmoModule(\n  output_width=16, mixes=1, tune=True\n"),
+        ("elmo.module().mixes[0]", "Mix(\n  layers=2, width=8, directions=2, how='weighted'\n"),
+        ("bilmo.Mix(layers=1, width=4, how=0, word=True)", "Mix(\n  layers=1, width=4, directions=2, how=0, word=True"),
+        ("bilmo.Classifier(elmo, epochs=3)", "Classifier(elmo=Embedder(layout='made for a test', "),
+        ("bilmo.Tagger(vectors='glove.txt', head='crf')", "Tagger(vectors='glove.txt', head='crf')"),
+        ("bilmo.BiLM(elmo.config).stacks['forward'][0]", "Cell(lstm, inputs=8, cells=12, width=8)"),
+    ],
+)
+def test_a_repr_says_what_the_thing_is(thing, shown):
+    assert repr(eval(thing, {"bilmo": bilmo, "elmo": bilmo.Embedder(made(0))})).startswith(shown)
 
 
 def test_another_name_is_an_error_that_lists_the_public_ones():

@@ -16,6 +16,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bilmo.api.convert import convert as convert
+    from bilmo.api.evaluate import evaluate as evaluate
+    from bilmo.api.models import models as models
+    from bilmo.api.train import finetune as finetune
+    from bilmo.api.train import train as train
     from bilmo.embed.embedder import Embedder as Embedder
     from bilmo.embed.load import load as load
     from bilmo.errors import BilmoError as BilmoError
@@ -37,7 +42,12 @@ _HOMES = {
     "Layers": "bilmo.net.layers",
     "Mix": "bilmo.net.mix",
     "Tagger": "bilmo.tasks.tag.tagger",
+    "convert": "bilmo.api.convert",
+    "evaluate": "bilmo.api.evaluate",
+    "finetune": "bilmo.api.train",
     "load": "bilmo.embed.load",
+    "models": "bilmo.api.models",
+    "train": "bilmo.api.train",
 }
 
 __all__ = sorted(_HOMES)
@@ -51,4 +61,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+    return [*__all__, "__version__"]

@@ -99,7 +99,7 @@ def test_predictions_do_not_depend_on_batch_and_order(tiny, kind, settings):
     backwards = list(task.predict_proba(some[::-1]))[::-1]
     for a, b, c in zip(together, alone, backwards, strict=True):
         assert np.allclose(a, b, atol=1e-5) and np.allclose(a, c, atol=1e-5)
-    assert task.predict(some) == [task.predict([one])[0] for one in some]
+    assert list(task.predict(some)) == [task.predict([one])[0] for one in some]
 
 
 @pytest.mark.parametrize("head", TAG)
@@ -282,7 +282,7 @@ def test_chinese_is_split_into_words(tiny):
     split = task.prepared_.items(["我爱北京天安门。天气很好！"])[0].text
     assert [len(sentence) > 2 for sentence in split] == [True, True]
     assert "北京" in split[0]
-    assert task.predict([["北京", "很", "大"], "北京很大"])  # split already, or not
+    assert task.predict([["北京", "很", "大"], "北京很大"]).shape == (2,)  # split already, or not
 
 
 @pytest.mark.parametrize(

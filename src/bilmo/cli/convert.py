@@ -30,18 +30,11 @@ def convert(
     stores it. `--to allennlp` drops the softmax and the settled start state, with a note, and refuses a model that the
     layout cannot hold.
     """
+    from bilmo.api import convert as api
     from bilmo.cli.show import tables as show
-    from bilmo.embed.embedder import settled
-    from bilmo.formats import open as layouts
 
-    with show.working("reading the model"):
-        bundle = layouts.read(old)
-    if to is Layout.bilmo:
-        with show.working("computing the settled start state"):
-            bundle = settled(bundle)
-    with show.working("writing the new model"):
-        dropped = layouts.write(bundle, new, to.value, dtype.value)
-    show.notes(bundle.notes)
-    for what in dropped:
+    found = api.convert(old, new, to=to.value, dtype=dtype.value, progress=True)
+    show.notes(found.notes)
+    for what in found.dropped:
         print(f"dropped: {what}; this layout has no place for it", file=sys.stderr)
     print(f"{new}: written")

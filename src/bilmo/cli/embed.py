@@ -100,8 +100,8 @@ def embed(
     if lang == "auto" and not given.all_literal:
         lang = _detected(given)
 
+    from bilmo import progress
     from bilmo.cli.show import embedding as show
-    from bilmo.cli.show.tables import working
     from bilmo.embed import job
     from bilmo.embed.load import load
 
@@ -109,7 +109,7 @@ def embed(
         import torch
 
         torch.set_num_threads(threads)
-    with working("loading the model"):
+    with progress.working("loading the model"):
         elmo = load(
             model,
             start=start.value,

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from bilmo.cli.options import Lang, SentenceStart, Start, Texts
-from bilmo.errors import TextError
 
 
 def evaluate(
@@ -27,22 +26,13 @@ def evaluate(
     Perplexity counts every word and one boundary per sentence. Unknown words count as `<UNK>`. Their share and the mean
     perplexity without them are shown too. Compare two perplexities only if the text and the vocabulary are the same.
     """
+    from bilmo.api import evaluate as api
     from bilmo.cli.show import tables as show
-    from bilmo.embed.load import load
-    from bilmo.embed.perplexity import score
-    from bilmo.text.split import choose_split, splitter
 
-    with show.working("loading the model"):
-        elmo = load(model, start=start.value)
-    with show.lines(texts) as lines:
-        how, lines = choose_split(lines, lang)
-        split = splitter(how)
-        found = score(elmo, (sentence for line in lines for sentence in split(line)))
-    if not found.sentences:
-        raise TextError(f"{', '.join(map(str, texts))}: no sentences to evaluate; every line is blank")
+    found = api.evaluate(model, texts, start=start.value, lang=lang, progress=True)
     show.pairs(
         [
-            ("lang", how),
+            ("lang", found.lang),
             ("text", f"{found.words:,} words in {found.sentences:,} sentences"),
             ("unknown words", f"{found.unknown:,} ({found.unknown / max(1, found.words):.2%})"),
             *((f"perplexity {name}", f"{value:.2f}") for name, value in found.perplexity.items()),

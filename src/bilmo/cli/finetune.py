@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from bilmo.cli.options import Device, Epochs, Minutes, Model, Rate, RecipeLang, RunFolder, SaveEvery, Seed, Texts
-from bilmo.errors import OutputError
 
 
 def finetune(
@@ -34,16 +33,9 @@ def finetune(
     may be the original one. A model without a softmax (old HDF5 files, ELMoForManyLangs) gets a new softmax, which is
     first trained alone; then everything is trained together. The same command resumes an interrupted run.
     """
-    from bilmo.cli.show import tables as show
+    from bilmo.api import train as api
     from bilmo.cli.show import training
-    from bilmo.formats import open as layouts
-    from bilmo.training import recipe as recipes
-    from bilmo.training import run
 
-    if output.resolve() == model.resolve():
-        raise OutputError(f"{output}: is the folder of the original model; choose another folder for the new one")
-    with show.working("reading the model"):
-        bundle = layouts.read(model)
     given: dict[str, Any] = {
         "lang": lang,
         "minutes": minutes,
@@ -53,7 +45,8 @@ def finetune(
         "save_every": save_every,
         "device": device,
     }
-    settings = recipes.read(recipe, {name: value for name, value in given.items() if value is not None})
-    base = run.Base(bundle, str(model), add_words)
-    events = run.train(texts, output, settings, base, reading=show.reading)
+    settings = {name: value for name, value in given.items() if value is not None}
+    events = api.finetune(
+        model, texts, output, recipe=recipe, add_words=add_words, progress=True, events=True, **settings
+    )
     training.show(events, output, more_words="--add-words")

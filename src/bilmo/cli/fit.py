@@ -84,7 +84,7 @@ def show_score(estimator: AnyEstimator, examples: Sequence[Any], answers: Sequen
     if unseen:
         named = ", ".join(f"{label} ({count:,})" for label, count in unseen.items())
         show.notes([f"labels that are not in the training data and are never predicted: {named}"])
-    learning.score(estimator.prepared_.measure(answers, estimator.predict(examples)))
+    learning.score(estimator.prepared_.measure(answers, estimator.answers(examples)))
 
 
 app = task_group(fit, "Fit a task on labelled examples, on top of a model. `bilmo fit TASK --help` lists its options.")

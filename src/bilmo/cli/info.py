@@ -10,11 +10,12 @@ def info(model: Model) -> None:
 
     Notes at the end list unused tensors and assumed values.
     """
+    from bilmo import progress
     from bilmo.cli.show import tables as show
     from bilmo.formats import open as layouts
     from bilmo.store.card import facts_of, parts_of
 
-    with show.working("reading the model"):
+    with progress.working("reading the model"):
         bundle = layouts.read(model)
     parts = parts_of(bundle)
     show.pairs([("model", str(model)), *facts_of(bundle)])

@@ -9,15 +9,13 @@ def models() -> None:
     Use a name wherever a command takes a MODEL. A file or folder of the same name in the current folder takes
     precedence. The model card, README.md in the model's folder, has the details.
     """
+    from bilmo.api import models as api
     from bilmo.cli.show import tables as show
-    from bilmo.store.card import fact_in
-    from bilmo.store.installed import installed
-    from bilmo.store.model_folder import CARD
 
-    rows = []
-    for name, folder in installed().items():
-        size = sum(file.stat().st_size for file in folder.iterdir())
-        card = (folder / CARD).read_text(encoding="utf-8")
-        facts = (fact_in(card, what) for what in ("trained on", "perplexity on unseen text"))
-        rows.append((name, f"{size / 1e6:.1f} MB", *facts, str(folder)))
-    show.table(["name", "size", "trained on", "perplexity", "folder"], rows)
+    show.table(
+        ["name", "size", "trained on", "perplexity", "folder"],
+        [
+            (model.name, f"{model.bytes / 1e6:.1f} MB", model.trained_on, model.perplexity, str(model.folder))
+            for model in api.models()
+        ],
+    )

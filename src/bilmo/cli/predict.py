@@ -50,6 +50,7 @@ def predict(
     format. CSV and TSV may have a single column of texts, or a first row with column names. Raw text for a tagger is
     split into sentences and tokens according to `--lang` of `bilmo fit`.
     """
+    from bilmo import progress
     from bilmo.cli.show import tables as show
     from bilmo.store.atomic import new_file
     from bilmo.tasks.folder import load
@@ -69,10 +70,10 @@ def predict(
         header = prepared.header(written, probabilities=probabilities)
         if header is not None:
             print(header, file=file)
-        counted = stack.enter_context(show.progress("texts"))
+        counted = stack.enter_context(progress.counting("texts"))
         examples = counted(inputs.examples)
         while some := list(islice(examples, BATCH_EXAMPLES)):
-            answers = estimator.predict(some)
+            answers = estimator.answers(some)
             shares = estimator.confidence(some) if probabilities else None
             file.writelines(f"{line}\n" for line in prepared.lines(some, answers, shares, written, count + 1))
             count += len(some)

@@ -37,6 +37,7 @@ def similar(
     softmax row, which reflects the contexts it occurs in. A word outside the model's vocabulary has no softmax row,
     so only layer 0 is compared. With `--in`, a word is represented by its mean contextual vector in your text.
     """
+    from bilmo import progress
     from bilmo.cli.show import tables as show
     from bilmo.embed.load import load
     from bilmo.sense import neighbours, uses
@@ -44,10 +45,10 @@ def similar(
 
     if not word.strip():
         raise TextError("the word is empty; give the word whose neighbours you want")
-    with show.working("loading the model"):
+    with progress.working("loading the model"):
         elmo = load(model)
     if text:
-        with show.lines(text) as lines:
+        with progress.lines(text) as lines:
             how, lines = choose_split(lines, lang)
             split = splitter(how)
             vectors = uses.in_text(elmo, (sentence for line in lines for sentence in split(line)), least=min_count)

@@ -71,10 +71,8 @@ def train(
     A recipe contains all settings; each option overrides one of them. The same command resumes a run that was
     interrupted by Ctrl-C or a power failure.
     """
-    from bilmo.cli.show import tables as show
+    from bilmo.api import train as api
     from bilmo.cli.show import training
-    from bilmo.training import recipe as recipes
-    from bilmo.training import run
 
     given: dict[str, Any] = {
         "lang": lang,
@@ -96,6 +94,6 @@ def train(
         "device": device,
         "precision": precision,
     }
-    settings = recipes.read(recipe, {name: value for name, value in given.items() if value is not None})
-    events = run.train(texts, output, settings, reading=show.reading)
+    settings = {name: value for name, value in given.items() if value is not None}
+    events = api.train(texts, output, recipe=recipe, progress=True, events=True, **settings)
     training.show(events, output, more_words="--vocab-size, --min-count")

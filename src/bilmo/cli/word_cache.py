@@ -33,7 +33,7 @@ def word_cache(
     """
     import numpy as np
 
-    from bilmo.cli.show import tables as show
+    from bilmo import progress
     from bilmo.embed import word_cache_file
     from bilmo.embed.load import load
     from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END
@@ -43,10 +43,10 @@ def word_cache(
     if not words:
         raise TextError(f"{', '.join(map(str, texts))}: no words; every line is blank")
     words = list(dict.fromkeys((SENTENCE_BEGIN, SENTENCE_END, *words)))
-    with show.working("loading the model"):
+    with progress.working("loading the model"):
         elmo = load(model, precision=precision.value)
     batches = [words[at : at + BATCH_WORDS] for at in range(0, len(words), BATCH_WORDS)]
-    with show.progress("batches of words", len(batches)) as counted:
+    with progress.counting("batches of words", len(batches)) as counted:
         vectors = np.concatenate([elmo.word_vectors(batch) for batch in counted(batches)])
     word_cache_file.write(output, words, vectors, elmo.bundle, precision.value)
     print(f"{output}: {len(words):,} words")

@@ -103,6 +103,20 @@ class Embedder:
         Embedder.__init__(self, **state["made"])
         self._words.preload(*state["preloaded"])
 
+    def __repr__(self) -> str:
+        """What the model is, and how it was loaded."""
+        vocab = self.bundle.vocab
+        shown = {
+            "layout": self.bundle.layout,
+            "layers": self.config.layers,
+            "vector_width": self._vector_width,
+            "words": None if vocab is None else len(vocab),
+            "start": self.start,
+            "lang": self.lang,
+            "precision": self.precision,
+        }
+        return f"Embedder({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
     def layers(self, sentences: Iterable[Sentence]) -> list[Vectors]:
         """For each sentence (L+1, tokens, 2D): layer 0 is the word alone, the others see its context.
 

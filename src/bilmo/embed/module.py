@@ -36,6 +36,11 @@ class ElmoModule(nn.Module):
         self._indexer = indexer
         self.start = StartState(start)  # not saved: it belongs to the model, as the indexer does
 
+    def extra_repr(self) -> str:
+        """The width of its vectors, and whether the network is trained, for `repr`."""
+        trained = any(parameter.requires_grad for parameter in self.network.parameters())
+        return f"output_width={self.output_width}, mixes={len(self.mixes)}, tune={trained}"
+
     def forward(self, sentences: Iterable[Sentence]) -> tuple[Tensor | tuple[Tensor, ...], Tensor]:
         """Vectors and mask; with several mixes, a tuple of vectors and the mask."""
         sentences = listed(sentences)

@@ -31,6 +31,8 @@ class Perplexity:
     """Number of words that are not in the vocabulary; `<UNK>` is predicted in their place."""
     unknown_loss: float
     """Loss of the unknown words, mean of both directions."""
+    lang: str = ""
+    """How the text was split into tokens; empty for sentences that are lists of tokens."""
 
     @property
     def perplexity(self) -> dict[str, float]:
@@ -45,8 +47,11 @@ class Perplexity:
         return math.exp((mean - self.unknown_loss) / (self.words + self.sentences - self.unknown))
 
 
-def score(elmo: Embedder, sentences: Iterable[Sentence]) -> Perplexity:
-    """Score any amount of text; with start="carry" each sentence continues from the one before."""
+def score(elmo: Embedder, sentences: Iterable[Sentence], *, lang: str = "") -> Perplexity:
+    """Score any amount of text; with start="carry" each sentence continues from the one before.
+
+    lang: how the sentences were split.
+    """
     size = 1 if elmo.start == "carry" else BATCH_SENTENCES
     rest = iter(sentences)
     directions = elmo.config.directions
@@ -68,4 +73,4 @@ def score(elmo: Embedder, sentences: Iterable[Sentence]) -> Perplexity:
         count += len(some)
         words += sum(map(len, some))
     found = {str(name): float(total) for name, total in zip(directions, totals, strict=True)}
-    return Perplexity(found, sentences=count, words=words, unknown=unknown, unknown_loss=unknown_loss)
+    return Perplexity(found, sentences=count, words=words, unknown=unknown, unknown_loss=unknown_loss, lang=lang)

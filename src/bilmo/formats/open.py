@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 from zipfile import is_zipfile
 
-from bilmo.errors import BilmoError, CannotConvert, NotAModel
+from bilmo.errors import BilmoError, CannotConvert, ConfigError, NotAModel
 from bilmo.formats import archive, bilmtf, hdf5, manylangs, tf_checkpoint
 from bilmo.store import model_folder as own
 from bilmo.store.bundle import Bundle
@@ -104,11 +104,19 @@ def _accepted() -> str:
 
 def write(bundle: Bundle, target: Path, to: Target, dtype: DType = "float32") -> list[str]:
     """Write a model in one of the layouts that bilmo writes; returns what the layout cannot hold."""
+    check_target(target, to, dtype)
     if to == "allennlp":
-        if dtype != "float32":
-            raise CannotConvert(
-                f"{target}: {dtype} works only with bilmo's own folder; options.json and HDF5 weights are float32"
-            )
         return bilmtf.write(bundle, target)
     own.write(bundle, target, dtype)
     return []
+
+
+def check_target(target: Path, to: str, dtype: str) -> None:
+    """Refuse a layout or a number format that bilmo does not write."""
+    for name, value, accepted in (("to", to, get_args(Target)), ("dtype", dtype, get_args(DType))):
+        if value not in accepted:
+            raise ConfigError(f"{name} is {value!r}; accepted: {', '.join(accepted)}")
+    if to == "allennlp" and dtype != "float32":
+        raise CannotConvert(
+            f"{target}: {dtype} works only with bilmo's own folder; options.json and HDF5 weights are float32"
+        )

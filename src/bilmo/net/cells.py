@@ -80,6 +80,10 @@ class Cell(nn.Module):
             out, h, c = recurrence.lstm(x, steps, state, PlainWeights(w, u, b, p), clips)
         return out, (h, c)
 
+    def extra_repr(self) -> str:
+        """Kind and sizes, for `repr`."""
+        return f"{self.config.kind}, inputs={self.input.shape[1]}, cells={self.config.cells}, width={self.width}"
+
     def used_bias(self) -> Tensor:
         """The bias as it is used: an LSTM adds a constant to that of its forget gate, which is not stored with it."""
         if self.config.kind != "lstm":

@@ -115,6 +115,12 @@ class Mix(nn.Module):
         mixed = one * self.layers if self.how == "concat" else one
         return mixed + (self.width if self.word else 0)
 
+    def extra_repr(self) -> str:
+        """What the mix was made with, for `repr`."""
+        shown = f"layers={self.layers}, width={self.width}, directions={self.directions}, how={self.how!r}"
+        more = {"own": self.how == "weighted" and len(self.weights) > 1, "norm": self.norm, "word": self.word}
+        return shown + "".join(f", {name}={value!r}" for name, value in more.items() if value)
+
     def forward(self, layers: Layers) -> Tensor:
         """(L+1, B, T, 2D) to (B, T, output_width), zero where there is no token."""
         if len(layers.values) != self.layers + 1:

@@ -29,6 +29,10 @@ class StartState(nn.Module):
         parts: Iterable[tuple[str, Tensor]] = chain(self.named_parameters(), self.named_buffers())
         return State.from_named({name.replace("_", "."): part.expand(rows, -1) for name, part in parts})
 
+    def extra_repr(self) -> str:
+        """Whether it is trained, for `repr`."""
+        return "learned" if any(True for _ in self.parameters()) else "fixed"
+
     @staticmethod
     def tensors(state: State) -> dict[str, Tensor]:
         """A state of one row by the names that its parts have in a module, where torch allows no dot; sorted."""

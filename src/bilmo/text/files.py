@@ -13,6 +13,7 @@ import sys
 import zipfile
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 from typing import IO
 from zlib import error as ZlibError
@@ -20,6 +21,8 @@ from zlib import error as ZlibError
 from bilmo.errors import BilmoError, DamagedFile, TextError, need
 
 STDIN = Path("-")
+Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
+"""One path or several, as a user of Python gives them."""
 
 # A compressed file is recognised by its first bytes, whatever its name.
 GZIP, XZ, ZSTD = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
@@ -56,6 +59,16 @@ def _unpacking(path: Path, raw: io.BufferedReader) -> io.BufferedReader:
         zstd = need(ZSTD_MODULE, extra="zst", purpose=f"Reading {path}")
         return io.BufferedReader(zstd.ZstdFile(raw))
     return raw
+
+
+def listed_paths(paths: Paths) -> list[Path]:
+    """One path or several as a list."""
+    given = [paths] if isinstance(paths, str | PathLike) or not isinstance(paths, Iterable) else list(paths)
+    wrong = [path for path in given if not isinstance(path, str | PathLike)]
+    if wrong or not given:
+        found = f"found {wrong[0]!r:.60} ({type(wrong[0]).__name__})" if wrong else "the list is empty"
+        raise TextError(f"texts must be the path of a text file or folder, or a list of paths; {found}")
+    return [Path(path) for path in given]
 
 
 def unpacking_errors() -> tuple[type[Exception], ...]:

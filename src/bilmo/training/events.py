@@ -5,6 +5,7 @@ Knows: the facts of a corpus, the progress of a run. Blind to: how a run works, 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from bilmo.training.checkpoint import Progress
@@ -19,6 +20,14 @@ class Cost:
     """Until the end of the run."""
     memory: int
     """Bytes; 0 if unknown."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The text is read, which is not repeated when the run is resumed."""
+
+    def __str__(self) -> str:
+        return "reading the text"
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,15 @@ class Ready:
     notes: list[str]
     """What a user should know about the run."""
 
+    def __str__(self) -> str:
+        """The main facts."""
+        tokens, held_out = self.corpus.tokens["train"], self.corpus.tokens["held_out"]
+        return (
+            f"{'resumed' if self.resumed else 'new'} run: {tokens:,} words to train on and {held_out:,} held out, "
+            f"{self.vocab:,} words in the vocabulary, {self.unknown:.2%} of the held-out words unknown, "
+            f"{self.parameters:,} parameters"
+        )
+
 
 @dataclass(frozen=True)
 class Step:
@@ -54,6 +72,11 @@ class Step:
     seconds: float
     skipped: bool = False
     """The loss exploded, so the weights were not changed."""
+
+    def __str__(self) -> str:
+        if self.skipped:
+            return f"step {self.number}: the loss exploded ({self.loss:.4g}); the step was skipped"
+        return f"step {self.number}: loss {self.loss:.3f}, {self.words / self.seconds:,.0f} words/s"
 
 
 @dataclass(frozen=True)
@@ -73,6 +96,13 @@ class Evaluation:
     best: bool
     """Better than all evaluations before."""
 
+    def __str__(self) -> str:
+        return (
+            f"step {self.number:>7,}  held-out perplexity {self.mean:8.2f}  "
+            f"(forward {self.forward:.2f}, backward {self.backward:.2f}; known words {self.known:.2f})"
+            f"{'  best so far' if self.best else ''}"
+        )
+
 
 @dataclass(frozen=True)
 class Finished:
@@ -81,5 +111,12 @@ class Finished:
     progress: Progress
     reason: str
 
+    def __str__(self) -> str:
+        found = self.progress
+        best = "" if found.best is None else f"; held-out perplexity {math.exp(found.best):.2f}"
+        if found.best_known is not None:
+            best += f", of known words {math.exp(found.best_known):.2f}"
+        return f"{self.reason}; {found.steps:,} steps in {found.seconds / 60:.1f} minutes{best}"
 
-Event = Ready | Step | Evaluation | Finished
+
+Event = Reading | Ready | Step | Evaluation | Finished

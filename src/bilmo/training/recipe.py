@@ -275,4 +275,8 @@ SECTIONS = {"text": TextRecipe, "network": NetworkRecipe, "train": TrainRecipe}
 
 def section_of(key: str) -> str:
     """The section that a setting belongs to."""
-    return next(name for name, kind in SECTIONS.items() if key in {f.name for f in fields(kind)})
+    for name, kind in SECTIONS.items():
+        if key in {f.name for f in fields(kind)}:
+            return name
+    accepted = ", ".join(f.name for kind in SECTIONS.values() for f in fields(kind))
+    raise ConfigError(f"there is no setting {key!r}; accepted: {accepted}")

@@ -38,7 +38,7 @@ from bilmo.training.card import TrainingSection
 from bilmo.training.corpus import Corpus
 from bilmo.training.cost import estimate, need_memory
 from bilmo.training.curve import draw
-from bilmo.training.events import Evaluation, Event, Finished, Ready, Step
+from bilmo.training.events import Evaluation, Event, Finished, Reading, Ready, Step
 from bilmo.training.loop import Loop
 from bilmo.training.model import WordArrays
 from bilmo.training.optimizer import device_of
@@ -75,6 +75,8 @@ def train(
     _check_inputs(texts, folder, recipe, base)
     with open_run(folder, folder / WORK, kind="training run", identity=_identity(texts, recipe, base)) as run:
         unread = STDIN in texts and (run.work / CORPUS).exists()
+        if not (run.work / CORPUS).exists():
+            yield Reading()
         corpus = _corpus(texts, run.work / CORPUS, recipe, reading)
         words = corpus.words
         if base is None:

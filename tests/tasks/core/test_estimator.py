@@ -60,8 +60,11 @@ def test_labels_keep_their_type(tiny, tmp_path, numbers):
     some, _ = texts(30)
     task = Classifier(tiny, **SMALL, epochs=6).fit(some, numbers)
     kind = bool if numbers[0] is True else int
-    assert {type(label) for label in [*task.predict(some), *task.labels_]} == {kind}
-    assert task.score(some, numbers) == np.mean(np.array(task.predict(some)) == np.array(numbers))
+    predicted = task.predict(some)
+    assert predicted.shape == (len(some),) and predicted.dtype == np.array([kind(1)]).dtype
+    assert {type(label) for label in [*predicted.tolist(), *task.labels_]} == {kind}
+    assert task.predict([]).dtype == predicted.dtype and task.predict([]).shape == (0,)
+    assert task.score(some, numbers) == np.mean(predicted == np.array(numbers))
     folder.save(task, tmp_path / "task")
     loaded: Any = folder.load(tmp_path / "task", elmo=tiny)
     assert loaded.labels_ == task.labels_ and type(loaded.labels_[0]) is kind

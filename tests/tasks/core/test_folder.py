@@ -52,7 +52,7 @@ def test_a_loaded_task_predicts_as_before(model, tmp_path, kind, settings):
     assert (tmp_path / "task" / "layers.svg").exists() == bool(task.mixes_)
     if settings.get("tune") or settings.get("elmo_at") == "none":  # these need no other folder
         shutil.rmtree(model)
-        assert folder.load(tmp_path / "task").predict(new) == task.predict(new)
+        assert list(folder.load(tmp_path / "task").predict(new)) == list(task.predict(new))
 
 
 @pytest.mark.parametrize("words", [GIVEN, Vectors([*GIVEN.words, "<unk>"], np.eye(5, dtype=np.float32))])

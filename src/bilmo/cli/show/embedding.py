@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from bilmo.cli.show.tables import bar
+from bilmo.progress import bar
 
 if TYPE_CHECKING:
     from bilmo.embed.job import Event

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
 from bilmo.cli.show import tables as show
+from bilmo.progress import bar as progress_bar
 
 if TYPE_CHECKING:
     from bilmo.tasks.core.events import Event, Finished, Started
@@ -31,7 +32,7 @@ def watch(events: Iterable[Event], *, quiet: bool = False) -> Finished | None:
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
     end = None
     waiting = False
-    with show.bar(*columns, TimeRemainingColumn()) as bar:
+    with progress_bar(*columns, TimeRemainingColumn()) as bar:
         task = bar.add_task("", total=1.0)
         for event in events:
             if isinstance(event, Started):

@@ -1,6 +1,6 @@
-"""Tables, notes and progress bars.
+"""Tables and notes.
 
-Results go to standard output, everything else to standard error. Bars appear on a terminal only.
+Results go to standard output, everything else to standard error.
 
 Knows: rich. Blind to: what is shown.
 """
@@ -8,31 +8,11 @@ Knows: rich. Blind to: what is shown.
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from functools import partial
-from pathlib import Path
-from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
-
-from bilmo.text.files import STDIN, all_lines
-
-Item = TypeVar("Item")
-SHOW_EVERY = 0.1
-"""Seconds between two updates of a bar."""
 
 
 def pairs(rows: Iterable[tuple[str, str]], *, right: bool = False) -> None:
@@ -66,63 +46,3 @@ def notes(lines: Iterable[str]) -> None:
     """Print what a user should know about how something was read."""
     for line in lines:
         print(f"note: {line}", file=sys.stderr)
-
-
-def bar(*columns: ProgressColumn) -> Progress:
-    """A progress bar on standard error; it disappears at the end."""
-    console = Console(stderr=True, highlight=False)
-    return Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
-
-
-@contextmanager
-def working(what: str) -> Iterator[None]:
-    """Show what takes a moment, and for how long, where the number of steps is unknown."""
-    with bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as shown:
-        shown.add_task(what, total=None)
-        yield
-
-
-@contextmanager
-def progress(what: str, total: int | None = None) -> Iterator[Callable[[Iterable[Item]], Iterator[Item]]]:
-    """A bar with rate and time left. The function it gives passes items on and counts them."""
-    rate = TextColumn("{task.fields[rate]}")
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), rate, TimeElapsedColumn(), TimeRemainingColumn())
-    with bar(*columns) as shown:
-        task = shown.add_task(what, total=total, rate="")
-
-        def counted(items: Iterable[Item]) -> Iterator[Item]:
-            if shown.disable:
-                yield from items
-                return
-            passed, last = 0, 0.0
-            for item in items:
-                yield item
-                passed += 1
-                if time.monotonic() > last + SHOW_EVERY:  # updating the bar takes longer than reading a line
-                    last = time.monotonic()
-                    speed = shown.tasks[0].speed
-                    shown.update(task, completed=passed, rate=f"{speed:,.0f}/s" if speed else "")
-            shown.update(task, completed=passed)
-
-        yield counted
-
-
-@contextmanager
-def lines(texts: Sequence[Path]) -> Iterator[Iterator[str]]:
-    """The lines of text files, with a bar while they are used.
-
-    The lines are counted first, so that the bar can show the time left; standard input can be read only once.
-    """
-    total = None
-    if STDIN not in texts and sys.stderr.isatty():
-        with working("counting lines"):
-            total = sum(1 for _ in all_lines(texts))
-    with progress("lines", total) as counted:
-        yield counted(all_lines(texts))
-
-
-def reading(lines: Iterable[Item]) -> Iterator[Item]:
-    """Pass lines on as they are read, with a count."""
-    print("reading the text", file=sys.stderr)
-    with progress("lines") as counted:
-        yield from counted(lines)

@@ -5,16 +5,17 @@ Knows: rich, the events of a run. Blind to: networks, text.
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterable
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
-from bilmo.cli.show.tables import bar, pairs
+from bilmo.cli.show.tables import pairs
+from bilmo.progress import bar
 
 if TYPE_CHECKING:
     from bilmo.training.events import Event, Ready
@@ -28,7 +29,7 @@ def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
     """Show the progress of a training run and its result. `more_words`: options that enlarge the vocabulary."""
     from bilmo.store.checkpoint import CHECKPOINT
     from bilmo.store.run import RUN, WORK
-    from bilmo.training.events import Evaluation, Finished, Ready, Step
+    from bilmo.training.events import Evaluation, Finished, Reading, Ready, Step
 
     columns = (
         TextColumn("{task.description}"),
@@ -37,31 +38,24 @@ def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
         TimeRemainingColumn(),
     )
     try:
-        with bar(*columns) as shown:
+        with ExitStack() as stack:
+            shown = bar(*columns)
             task = shown.add_task("training", total=1.0)
             for event in events:
-                if isinstance(event, Ready):
+                if isinstance(event, Reading):
+                    print(event, file=sys.stderr)
+                elif isinstance(event, Ready):
                     _ready(event, more_words)
+                    stack.enter_context(shown)  # not before: reading the text has a bar of its own
                 elif isinstance(event, Step):
                     speed = event.words / event.seconds
                     shown.update(task, completed=event.done, description=f"loss {event.loss:.3f}  {speed:,.0f} words/s")
                     if event.skipped:
-                        line = f"step {event.number}: the loss exploded ({event.loss:.4g}); the step was skipped"
-                        shown.console.print(line)
+                        shown.console.print(str(event), soft_wrap=True)
                 elif isinstance(event, Evaluation):
-                    best = "  best so far" if event.best else ""
-                    shown.console.print(
-                        f"step {event.number:>7,}  held-out perplexity {event.mean:8.2f}  "
-                        f"(forward {event.forward:.2f}, backward {event.backward:.2f}; "
-                        f"known words {event.known:.2f}){best}",
-                        soft_wrap=True,
-                    )
+                    shown.console.print(str(event), soft_wrap=True)
                 elif isinstance(event, Finished):
-                    found = event.progress
-                    best = "" if found.best is None else f"; held-out perplexity {math.exp(found.best):.2f}"
-                    if found.best_known is not None:
-                        best += f", of known words {math.exp(found.best_known):.2f}"
-                    print(f"{folder}: {event.reason}; {found.steps:,} steps in {found.seconds / 60:.1f} minutes{best}")
+                    print(f"{folder}: {event}")
     except KeyboardInterrupt:
         if (folder / WORK / RUN).exists():
             saved = (folder / WORK / CHECKPOINT).exists()

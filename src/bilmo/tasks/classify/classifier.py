@@ -22,7 +22,7 @@ class Classifier(Estimator[RawText, TextItem, Label, ClassifySettings]):
     >>> Classifier(elmo, vectors="glove.txt").fit(texts, labels).predict(texts)        # doctest: +SKIP
 
     A text is a string, which is split into sentences and tokens, or a list of tokens. Labels are strings, integers or
-    booleans, and predictions have the same type.
+    booleans, and predictions are an array of the same type.
     """
 
     task = CLASSIFY
@@ -42,6 +42,10 @@ class Classifier(Estimator[RawText, TextItem, Label, ClassifySettings]):
     def classes_(self) -> NDArray[np.generic]:
         """The labels, as scikit-learn expects them."""
         return np.array(self.labels_)
+
+    def predict(self, texts: Sequence[RawText]) -> NDArray[np.generic]:
+        """(texts,): one label per text, in order, as a numpy array with the type of the labels."""
+        return np.array(self.answers(texts), dtype=self.classes_.dtype)
 
     def predict_proba(self, texts: Sequence[RawText]) -> NDArray[np.float64]:
         """(texts, labels): the probability of each label, in the order of `labels_`."""

@@ -124,7 +124,7 @@ def compare(
             yield from fitted.events(train, dev=dev)
             if test is not None:
                 yield from fitted.store_layers(test.examples)
-                found = fitted.prepared_.measure(test.answers, fitted.predict(test.examples))
+                found = fitted.prepared_.measure(test.answers, fitted.answers(test.examples))
                 values.append(found.value)
                 measure = found.name
             else:

@@ -75,6 +75,12 @@ class Estimator(Generic[Example, ItemT, Answer, SettingsT]):
         self.elmo, self.vectors, self.cache = elmo, vectors, cache
         self.settings = settings
 
+    def __repr__(self) -> str:
+        """The arguments that were given."""
+        given = {"elmo": self.elmo, "vectors": self.vectors, "cache": self.cache}
+        shown = {name: value for name, value in given.items() if value is not None} | self.settings
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
     @classmethod
     def restore(
         cls,
@@ -146,8 +152,12 @@ class Estimator(Generic[Example, ItemT, Answer, SettingsT]):
             warnings.warn("interrupted; the best epoch so far is kept", stacklevel=2)
         return self
 
-    def predict(self, texts: Sequence[Example]) -> list[Answer]:
-        """One prediction per text, in order."""
+    def predict(self, texts: Sequence[Example]) -> Any:
+        """One prediction per text, in order, in the form that fits the task."""
+        return self.answers(texts)
+
+    def answers(self, texts: Sequence[Example]) -> list[Answer]:
+        """One prediction per text, in order, as plain values in a list."""
         return self.run(texts, self.fitted_network().head.predict)
 
     def confidence(self, texts: Sequence[Example]) -> list[Probabilities]:
@@ -159,7 +169,7 @@ class Estimator(Generic[Example, ItemT, Answer, SettingsT]):
         self.fitted_network()
         data = listed_data(Dataset(texts, answers))
         true = self.prepared_.check(*data[:2])
-        return self.prepared_.measure(true, self.predict(data.examples)).value
+        return self.prepared_.measure(true, self.answers(data.examples)).value
 
     @property
     def mixes_(self) -> list[LearnedMix]:

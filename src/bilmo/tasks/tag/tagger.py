@@ -37,6 +37,10 @@ class Tagger(Estimator[Tokens, SentenceItem, Tags, TagSettings]):
         """How the training tags mark spans; plain where they do not."""
         return self.prepared_.scheme
 
+    def predict(self, sentences: Sequence[Tokens]) -> list[Tags]:
+        """For each sentence a list of tags, one per token; sentences differ in length, so it is not an array."""
+        return self.answers(sentences)
+
     def predict_proba(self, sentences: Sequence[Tokens]) -> list[list[list[float]]]:
         """For each token the probability of each tag, in the order of `labels_`."""
         return self.run(sentences, cast("TagHead", self.fitted_network().head).probabilities)

@@ -1,0 +1,49 @@
+"""`bilmo.evaluate`: how well a model predicts text files.
+
+Knows: Embedder, perplexity, text files. Blind to: the command line.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+
+from bilmo import progress as bars
+from bilmo.embed.embedder import Embedder, Start
+from bilmo.embed.load import load
+from bilmo.embed.perplexity import Perplexity, score
+from bilmo.errors import ConfigError, TextError
+from bilmo.text.files import Paths, listed_paths
+from bilmo.text.split import choose_split, splitter
+
+
+def evaluate(
+    model: str | PathLike[str] | Embedder,
+    texts: Paths,
+    *,
+    start: Start | None = None,
+    lang: str = "auto",
+    progress: bool = False,
+) -> Perplexity:
+    """Measure how well a model predicts text files, as `bilmo evaluate` does: perplexity with the full softmax.
+
+    model: the name or the path of a model with a softmax, or a loaded model.
+    texts: a text file, a folder of text files, or several of them.
+    start: the state from which a sentence starts, as in `bilmo.load`; a loaded model keeps its own.
+    lang: how the text is split into tokens, as in `bilmo.load`.
+    progress: show a progress bar on a terminal or in a notebook.
+    """
+    paths = listed_paths(texts)
+    if isinstance(model, Embedder):
+        if start not in (None, model.start):
+            raise ConfigError(f"start is {start!r}, but the model was loaded with start={model.start!r}; load it again")
+        elmo = model
+    else:
+        with bars.working("loading the model", show=progress):
+            elmo = load(model, start=start or "settled")
+    with bars.lines(paths, show=progress) as lines:
+        chosen, lines = choose_split(lines, lang)
+        split = splitter(chosen)
+        found = score(elmo, (sentence for line in lines for sentence in split(line)), lang=chosen)
+    if not found.sentences:
+        raise TextError(f"{', '.join(map(str, paths))}: no sentences to evaluate; every line is blank")
+    return found

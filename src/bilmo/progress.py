@@ -1,0 +1,110 @@
+"""Progress bars on standard error, for a caller who asks for them.
+
+Apart from cli/, nothing else writes to the terminal. A bar appears on a terminal or in a notebook, and disappears at
+the end; anywhere else there is none.
+
+Knows: rich, text files. Blind to: what takes long.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from bilmo.text.files import STDIN, all_lines
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, ProgressColumn
+
+Item = TypeVar("Item")
+SHOW_EVERY = 0.1
+"""Seconds between two updates of a bar."""
+
+
+class Update(Protocol):
+    """Moves a bar."""
+
+    def __call__(self, done: float, note: str = "") -> None:
+        """`done` of the total; `note` is shown beside the bar."""
+
+
+def bar(*columns: ProgressColumn, show: bool = True) -> Progress:
+    """A bar with these columns."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True, highlight=False)
+    visible = show and (console.is_terminal or console.is_jupyter)
+    return Progress(*columns, console=console, disable=not visible, transient=True)
+
+
+@contextmanager
+def working(what: str, *, show: bool = True) -> Iterator[None]:
+    """Show what takes a moment, and for how long, where the number of steps is unknown."""
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    with bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), show=show) as shown:
+        shown.add_task(what, total=None)
+        yield
+
+
+@contextmanager
+def share_done(what: str, total: float, *, show: bool = True) -> Iterator[Update]:
+    """A bar with the share that is done and the time left; the function it gives moves it."""
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
+    with bar(*columns, TimeElapsedColumn(), TimeRemainingColumn(), show=show) as shown:
+        task = shown.add_task(what, total=total)
+
+        def update(done: float, note: str = "") -> None:
+            shown.update(task, completed=done, description=f"{what}  {note}" if note else what)
+
+        yield update
+
+
+@contextmanager
+def counting(
+    what: str, total: int | None = None, *, show: bool = True
+) -> Iterator[Callable[[Iterable[Item]], Iterator[Item]]]:
+    """A bar with rate and time left. The function it gives passes items on and counts them."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    rate = TextColumn("{task.fields[rate]}")
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), rate, TimeElapsedColumn(), TimeRemainingColumn())
+    with bar(*columns, show=show) as shown:
+        task = shown.add_task(what, total=total, rate="")
+
+        def counted(items: Iterable[Item]) -> Iterator[Item]:
+            if shown.disable:
+                yield from items
+                return
+            passed, last = 0, 0.0
+            for item in items:
+                yield item
+                passed += 1
+                if time.monotonic() > last + SHOW_EVERY:  # updating the bar takes longer than reading a line
+                    last = time.monotonic()
+                    speed = shown.tasks[0].speed
+                    shown.update(task, completed=passed, rate=f"{speed:,.0f}/s" if speed else "")
+            shown.update(task, completed=passed)
+
+        yield counted
+
+
+@contextmanager
+def lines(texts: Sequence[Path], *, show: bool = True) -> Iterator[Iterator[str]]:
+    """The lines of text files, with a bar while they are used.
+
+    If there is a bar, the lines are counted first, so that it can show the time left; but standard input can be read
+    only once.
+    """
+    total = None
+    if STDIN not in texts and not bar(show=show).disable:
+        with working("counting lines", show=show):
+            total = sum(1 for _ in all_lines(texts))
+    with counting("lines", total, show=show) as counted:
+        yield counted(all_lines(texts))
