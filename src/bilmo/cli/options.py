@@ -7,11 +7,17 @@ Knows: typer. Blind to: what the commands do.
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from bilmo.cli.completion import complete_model, complete_one_of
+from bilmo.errors import ConfigError
 
 RECIPE_DEFAULT = "from the recipe"
 """Shown as the default of an option that replaces a setting of the recipe."""
@@ -61,7 +67,8 @@ Model = Annotated[
     Path,
     typer.Argument(
         help="Name of an installed model (see `bilmo models`), or path of a folder, zip or weights file. "
-        "The layout is detected automatically."
+        "The layout is detected automatically.",
+        autocompletion=complete_model,
     ),
 ]
 Texts = Annotated[list[Path], typer.Argument(help=f"Text files or folders of text files: {TEXT_FILES}.")]
@@ -72,8 +79,9 @@ LANG = (
     "How text is split into tokens: `spaces` (already tokenized), `en` (English), `west` (other languages with spaces "
     "between words), `zh` (Chinese), or `auto` (detected from the first lines)."
 )
-Lang = Annotated[str, typer.Option(help=LANG)]
-RecipeLang = Annotated[str | None, typer.Option(help=LANG, show_default=RECIPE_DEFAULT)]
+LANGS = complete_one_of("auto", "spaces", "en", "west", "zh")
+Lang = Annotated[str, typer.Option(help=LANG, autocompletion=LANGS)]
+RecipeLang = Annotated[str | None, typer.Option(help=LANG, show_default=RECIPE_DEFAULT, autocompletion=LANGS)]
 
 # Computing
 
@@ -92,8 +100,6 @@ Multiply = Annotated[
     ),
 ]
 WordCache = Annotated[Path | None, typer.Option(help="File of precomputed word vectors, made by `bilmo word-cache`.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Number of CPU cores to use.", show_default="all")]
-
 # Training
 
 RunFolder = Annotated[
@@ -121,5 +127,47 @@ Device = Annotated[
     typer.Option(
         help="`auto` (a CUDA GPU if there is one, otherwise the CPU), `cpu`, `cuda`, `cuda:1`, `mps`.",
         show_default=RECIPE_DEFAULT,
+        autocompletion=complete_one_of("auto", "cpu", "cuda", "mps"),
     ),
 ]
+
+# Results
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
+
+# Options of every command
+
+Threads = Annotated[int | None, typer.Option(min=1, help="Number of CPU cores to use.", show_default="all")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Show only results, warnings and errors.")]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Show details, and the traceback of an error.")]
+
+
+def with_shared_options(command: Callable[..., None], *, computes: bool = True) -> Callable[..., None]:
+    """Give a command the options that every command has, for typer to see.
+
+    computes: whether it runs a network, so that the number of threads matters.
+    """
+
+    @wraps(command)
+    def run(*, threads: int | None = None, quiet: bool = False, verbose: bool = False, **given: Any) -> None:
+        from bilmo.cli.show import messages
+
+        if quiet and verbose:
+            raise ConfigError("--quiet and --verbose contradict each other; use one of them")
+        messages.show(quiet=quiet, verbose=verbose)
+        if threads is not None:
+            import torch
+
+            torch.set_num_threads(threads)
+        command(**given)
+
+    shared = {"threads": (Threads, None), "quiet": (Quiet, False), "verbose": (Verbose, False)}
+    if not computes:
+        del shared["threads"]
+    signature = inspect.signature(command, eval_str=True)
+    own = list(signature.parameters.values())
+    for name, (kind, default) in shared.items():
+        own.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind))
+    run.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in own}
+    return run

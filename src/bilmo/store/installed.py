@@ -1,4 +1,4 @@
-"""The models that come with bilmo: a folder for each in `models/`, found by its name.
+"""Models that are found by their names: those that come with bilmo, and those that `bilmo get` installed.
 
 Knows: the file system. Blind to: what a model is.
 """
@@ -7,9 +7,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bilmo.store.user_folders import models_folder
+
 BOX = Path(__file__).parents[1] / "models"
+"""The included models, one folder each."""
 
 
 def installed() -> dict[str, Path]:
-    """Every model that is there, by its name."""
-    return {config.parent.name: config.parent for config in sorted(BOX.glob("*/config.json"))}
+    """Every model that is there, by its name; included models come first."""
+    found: dict[str, Path] = {}
+    for folder in (BOX, models_folder()):
+        for config in sorted(folder.glob("*/config.json")):
+            if not config.parent.name.startswith("."):  # being written
+                found.setdefault(config.parent.name, config.parent)
+    return found

@@ -21,7 +21,9 @@ def offsets(text: str, tokens: Iterable[str]) -> list[tuple[int, int]]:
     for token in tokens:
         while not text.startswith(token, at):
             if at >= len(text) or not text[at].isspace():
-                raise ValueError(f"{token!r} does not follow at character {at} of the text; found {text[at : at + 20]!r}")
+                raise ValueError(
+                    f"{token!r} does not follow at character {at} of the text; found {text[at : at + 20]!r}"
+                )
             at += 1
         found.append((at, at + len(token)))
         at += len(token)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
+from bilmo.cli.show import messages
 from bilmo.cli.show import tables as show
 from bilmo.progress import bar as progress_bar
 
@@ -25,13 +26,14 @@ MOST_LABELS = 20
 def watch(events: Iterable[Event], *, quiet: bool = False) -> Finished | None:
     """Show a run: facts first, then a progress bar on a terminal and one line per epoch. Returns how the run ended.
 
-    quiet: only the bar, for many runs one after the other.
+    quiet: only the bar, for many runs one after the other; `--quiet` hides that too.
     """
     from bilmo.tasks.core.events import Epoch, Finished, LayersComputed, Started, Step, WaitingForLayers
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
     end = None
     waiting = False
+    quiet = quiet or messages.is_quiet()
     with progress_bar(*columns, TimeRemainingColumn()) as bar:
         task = bar.add_task("", total=1.0)
         for event in events:
@@ -70,7 +72,7 @@ def started(event: Started) -> None:
             ("parameters", f"{event.parameters:,}"),
         ]
     )
-    show.notes(event.notes)
+    messages.notes(event.notes)
 
 
 def mixes(found: Sequence[LearnedMix]) -> None:
@@ -98,3 +100,14 @@ def score(found: Score) -> None:
         print("\nmost often confused:")
         wrong = sorted(((n, pair) for pair, n in found.confusion.items() if pair[0] != pair[1]), reverse=True)
         show.table(["true", "predicted", "times"], [(*pair, f"{n:,}") for n, pair in wrong[:MOST_LABELS]])
+
+
+def score_json(found: Score) -> None:
+    """The same for programs."""
+    labels = [
+        {"label": row.label, "precision": row.precision, "recall": row.recall, "f1": row.f1, "true": row.true}
+        for row in found.labels
+    ]
+    confusion = [{"true": a, "predicted": b, "times": times} for (a, b), times in sorted(found.confusion.items())]
+    shown = {"measure": found.name, "value": found.value, "details": dict(found.details)}
+    show.json({**shown, "labels": labels, "confusion": confusion})

@@ -10,7 +10,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-from bilmo.cli.task_options import Form
+from bilmo.cli.tasks.task_options import Form
 
 BATCH_EXAMPLES = 256
 """The number of examples predicted at a time."""
@@ -51,16 +51,20 @@ def predict(
     split into sentences and tokens according to `--lang` of `bilmo fit`.
     """
     from bilmo import progress
-    from bilmo.cli.show import tables as show
+    from bilmo.cli.show import messages
+    from bilmo.formats.open import files_of
     from bilmo.store.atomic import new_file
+    from bilmo.store.output import check_output
     from bilmo.tasks.folder import load
     from bilmo.text.files import STDIN
 
+    if output:
+        check_output([output], texts=[input], files=[*saved.glob("*"), *(files_of(model) if model else [])])
     estimator = load(saved, elmo=model)
     prepared = estimator.prepared_
     written = estimator.task.choose_output(output, to)
     inputs = prepared.read(input, form, estimator.settings_)
-    show.notes([f"{'standard input' if input == STDIN else input} is read as {inputs.form} (--form changes this)"])
+    messages.note(f"{'standard input' if input == STDIN else input} is read as {inputs.form} (--form changes this)")
     count = 0
     with ExitStack() as stack:
         file: TextIO = sys.stdout
