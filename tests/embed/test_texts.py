@@ -82,7 +82,7 @@ def test_tokens_of_a_text_never_depend_on_the_texts_beside_it(elmo):
 )
 def test_a_vocabulary_tells_whether_the_model_knows_clitics(words, tokens):
     vocab = None if words is None else Vocab((*MARKS, *words))
-    assert splitter_for("auto", vocab)("don't") == [tokens]
+    assert splitter_for("auto", "", vocab)("don't") == [tokens]
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from bilmo import progress as bars
 from bilmo.embed.embedder import Embedder, Start
 from bilmo.embed.load import load
 from bilmo.embed.perplexity import Perplexity, score
+from bilmo.embed.texts import splitter_for
 from bilmo.errors import ConfigError, TextError
 from bilmo.text.files import Paths, listed_paths
-from bilmo.text.split import choose_split, splitter
 
 log = logging.getLogger("bilmo")
 
@@ -43,10 +43,10 @@ def evaluate(
     else:
         with bars.working("loading the model", show=progress):
             elmo = load(model, start=start or "settled")
+    shown = elmo.bundle.lang or lang if lang == "auto" else lang
+    split = splitter_for(lang, elmo.bundle.lang, elmo.bundle.vocab)
     with bars.lines(paths, show=progress) as lines:
-        chosen, lines = choose_split(lines, lang)
-        split = splitter(chosen)
-        found = score(elmo, (sentence for line in lines for sentence in split(line)), lang=chosen)
+        found = score(elmo, (sentence for line in lines if line.strip() for sentence in split(line)), lang=shown)
     if not found.sentences:
         raise TextError(f"{', '.join(map(str, paths))}: no sentences to evaluate; every line is blank")
     if found.warning:

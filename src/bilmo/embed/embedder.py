@@ -75,7 +75,7 @@ class Embedder:
         self.start = start
         self.precision = precision
         self.lang = lang
-        self.split = splitter_for(lang, bundle.vocab)
+        self.split = splitter_for(lang, bundle.lang, bundle.vocab)
         self._batch_tokens = batch_tokens
         self.batch_tokens = batch_tokens or BATCH_TOKENS
         """Maximum number of tokens in a batch."""

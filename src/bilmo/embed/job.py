@@ -8,6 +8,7 @@ Knows: Embedder, inputs, parts, files of vectors. Blind to: the command line.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -104,13 +105,20 @@ class Finished:
 Event = Started | Step | Finished
 
 
-def run(elmo: Embedder, inputs: Inputs, output: Path, settings: EmbedSettings) -> Generator[Event, None, None]:
-    """Embed everything, or resume the same run where it was stopped; the file appears when it is complete."""
+def run(
+    elmo: Embedder, inputs: Inputs, output: Path, settings: EmbedSettings, *, overwrite: bool = False
+) -> Generator[Event, None, None]:
+    """Embed everything, or resume the same run where it was stopped; the file appears when it is complete.
+
+    overwrite: replace a file of this name; otherwise it is an error.
+    """
     embeddings.check(output, compress=settings.compress)
+    if not overwrite and os.path.lexists(output):
+        raise OutputError(f"{output}: already exists. Choose another name, or replace the file with --overwrite.")
     spec = replace(settings.spec(elmo), about=settings.about(elmo))
     survey = None if inputs.piped else inputs.survey()
     identity = None if survey is None else _identity(elmo, survey.digest, settings)
-    with open_parts(output, spec, identity, embeddings.beside(output)) as parts:
+    with open_parts(output, spec, identity, embeddings.beside(output), overwrite=overwrite) as parts:
         sentences = size = None
         if survey is not None:
             sentences = survey.lines

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bilmo.errors import ConfigError, OutputError
 from bilmo.ids.batch import Sentence
 from bilmo.ids.vocab import Vocab
-from bilmo.text.split import Lang, Splitter, detect, splitter
+from bilmo.text.split import Splitter, detect, splitter
 
 Floats = NDArray[np.floating[Any]]
 """Vectors in the requested precision."""
@@ -27,25 +27,35 @@ class Embedded(NamedTuple):
     vectors: Floats
 
 
-def splitter_for(how: str, vocab: Vocab | None) -> Splitter:
+SPLIT_RULES = ("en", "west", "zh")
+"""Values of `lang` that split raw text."""
+
+
+def splitter_for(lang: str, model_lang: str, vocab: Vocab | None) -> Splitter:
     """A function from a text to its sentences; an empty text is one empty sentence.
 
-    "auto" detects the language of each text by itself, so its tokens never depend on other texts.
+    "auto" keeps the tokens of a text that is already tokenized, and splits all other text as the training text of the
+    model was split. If the model does not say how, the language of each text is detected. Either way the tokens of a
+    text never depend on other texts.
     """
-    if how != "auto":
-        splitter(how)  # refuses an unknown name now, not at the first text
+    if lang != "auto":
+        splitter(lang)  # refuses an unknown name now, not at the first text
 
     def split(text: str) -> list[list[str]]:
-        name = how if how != "auto" else _as_in_vocab(detect([text]), vocab)
-        return splitter(name)(text) or [[]]
+        return splitter(_lang_of(text, model_lang, vocab) if lang == "auto" else lang)(text) or [[]]
 
     return split
 
 
-def _as_in_vocab(how: Lang, vocab: Vocab | None) -> Lang:
-    """English rules split do|n't and he|'s. The vocabulary, if there is one, shows whether a model was trained so."""
-    if how not in ("en", "west"):
-        return how
+def _lang_of(text: str, model_lang: str, vocab: Vocab | None) -> str:
+    found = detect([text])
+    if found == "spaces":
+        return found
+    if model_lang in SPLIT_RULES:
+        return model_lang
+    if found == "zh":
+        return found
+    # English rules split do|n't and he|'s. The vocabulary, if there is one, shows whether a model was trained so.
     return "en" if vocab is None or "n't" in vocab else "west"
 
 
