@@ -27,8 +27,8 @@ from bilmo.net.state import State
 from bilmo.store import atomic
 from bilmo.store import model_folder as own
 from bilmo.store.bundle import Bundle
-from bilmo.store.digest import sha256_of
 from bilmo.store.hashed_folder import NewFolder
+from bilmo.store.validate import sha256_of
 
 import old_models
 from old_models import SENTENCES, cuts, flips, little_memory, write_checkpoint, write_hdf5, write_manylangs

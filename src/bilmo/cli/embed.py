@@ -141,7 +141,7 @@ def embed(
 
 def _named(word_cache: Path | None) -> str:
     """The identity of a word cache, by its content: a run is resumed only with the same one."""
-    from bilmo.store.digest import sha256_of
+    from bilmo.store.validate import sha256_of
 
     return "none" if word_cache is None else sha256_of(word_cache)
 

@@ -21,7 +21,7 @@ from bilmo.net.bilm import BiLM
 from bilmo.net.config import BiLMConfig
 from bilmo.net.softmax import Softmax
 from bilmo.net.state import State
-from bilmo.store.digest import sha256_of_tensors
+from bilmo.store.tensors_file import sha256_of_tensors
 
 Shape = tuple[int, ...]
 Identified = Literal["words", "layers", "all"]

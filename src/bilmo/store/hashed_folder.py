@@ -20,9 +20,8 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from bilmo.errors import ConfigError, DamagedFile
-from bilmo.store.digest import sha256_of
 from bilmo.store.tensors_file import write_tensors
-from bilmo.store.validate import regular_file
+from bilmo.store.validate import regular_file, sha256_of
 from bilmo.text.files import decoded_lines
 
 HASHES = "sha256"

@@ -1,21 +1,22 @@
-"""Tensors in safetensors files: written, read back with a hash, checked.
+"""Tensors in safetensors files, and their hashes.
 
 Knows: safetensors. Blind to: what the tensors mean.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
 from bilmo.errors import DamagedFile, WeightsError
 from bilmo.store.atomic import new_file
-from bilmo.store.digest import sha256_of_tensors
 from bilmo.store.validate import finite_float32, regular_file
 
 ABOUT, HASH = "about", "sha256"
@@ -61,6 +62,15 @@ def read_hashed(path: Path, remedy: str) -> tuple[dict[str, Tensor], dict[str, s
 def _hash(tensors: Mapping[str, Tensor], about: Mapping[str, str]) -> str:
     shapes = [(name, str(value.dtype), tuple(value.shape)) for name, value in sorted(tensors.items())]
     return sha256_of_tensors((shapes, sorted(about.items())), tensors)
+
+
+def sha256_of_tensors(about: object, tensors: Mapping[str, Tensor]) -> str:
+    """The SHA-256 of tensors, their names, and the `repr` of what else belongs to them."""
+    digest = hashlib.sha256(repr(about).encode("utf-8", "surrogatepass"))
+    for name, value in sorted(tensors.items()):
+        digest.update(name.encode("utf-8", "surrogatepass"))
+        digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def finite_weights(value: Tensor, where: str) -> Tensor:

@@ -5,6 +5,7 @@ Knows: pydantic, numpy. Blind to: networks, torch.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
@@ -36,6 +37,12 @@ def regular_file(path: Path, remedy: str = "Restore the file.") -> Path:
 MOST_MISTAKES = 12
 """Mistakes that an error lists."""
 KINDS: dict[type, str] = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_json(path: Path, kind: type[Config]) -> Config:

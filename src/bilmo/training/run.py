@@ -27,9 +27,9 @@ from bilmo.store import checkpoint, model_folder
 from bilmo.store.bundle import Bundle
 from bilmo.store.card import card_of
 from bilmo.store.checkpoint import CHECKPOINT, START_OVER
-from bilmo.store.digest import sha256_of
 from bilmo.store.output import check_output
 from bilmo.store.run import WORK, Identity, open_run, started_with
+from bilmo.store.validate import sha256_of
 from bilmo.text.files import STDIN, all_lines, files
 from bilmo.text.split import choose_split
 from bilmo.training import corpus as corpora

@@ -14,8 +14,8 @@ import pytest
 import bilmo
 from bilmo.errors import ConfigError, DamagedFile, NotAModel, OutputError, VocabError, WeightsError
 from bilmo.store import model_folder as folders
-from bilmo.store.digest import sha256_of
 from bilmo.store.hashed_folder import NewFolder
+from bilmo.store.validate import sha256_of
 from bilmo.store.vectors_file import Vectors
 from bilmo.tasks import folder
 from bilmo.tasks.classify.classifier import Classifier

@@ -34,9 +34,8 @@ from bilmo.embed.output.npy import write_array
 from bilmo.embed.output.table import EmbeddedText, Table, VectorSpec
 from bilmo.errors import BilmoError, DamagedFile, OutputError
 from bilmo.store.atomic import new_file, sync, unwritable_message
-from bilmo.store.digest import sha256_of
 from bilmo.store.run import Identity, Run, open_run
-from bilmo.store.validate import checked, parse_json
+from bilmo.store.validate import checked, parse_json, sha256_of
 
 JOINED, PUBLISHED = "joined", "published.json"
 PARTS = "[0-9][0-9][0-9][0-9][0-9]*.part"
