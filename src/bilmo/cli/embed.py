@@ -68,9 +68,7 @@ def embed(
     start: SentenceStart = Start.settled,
     field: Annotated[
         str | None,
-        typer.Option(
-            help="Embed this field of JSON lines (a text or a list of tokens), or this column of CSV or TSV."
-        ),
+        typer.Option(help="Embed this field of JSON lines (a text or a list of tokens), or this column of CSV or TSV."),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the output file if it exists; otherwise that is an error.")
