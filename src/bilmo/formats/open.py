@@ -33,6 +33,10 @@ class Layout:
     read: Callable[[Path], Bundle]
 
 
+IN_FOLDER = (own.CONFIG, own.WEIGHTS, "options.json", "encoder.pkl", "token_embedder.pkl")
+"""Files that stand for the folder they are in."""
+
+
 def _has(*names: str) -> Callable[[Path], bool]:
     return lambda folder: all((folder / name).is_file() for name in names)
 
@@ -73,7 +77,7 @@ def _read(path: Path) -> Bundle:
         raise NotAModel(f"{path}: there is no such file or folder{_hint(path, models)}")
     if not path.is_file():
         raise NotAModel(f"{path}: is neither a file nor a folder")
-    if path.name in (own.CONFIG, own.WEIGHTS, "options.json", "encoder.pkl", "token_embedder.pkl"):
+    if path.name in IN_FOLDER:
         return _read_folder(path.parent)
     if hdf5.is_hdf5(path):
         return bilmtf.read_hdf5(path.parent, path)
@@ -91,6 +95,19 @@ def _hint(path: Path, models: Mapping[str, Path]) -> str:
     if str(path) in published():
         return f". `bilmo get {path}` installs the published model of this name."
     return f"; installed models: {', '.join(models) or 'none'}"
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files that `read` opens for a model, or may open."""
+    if not path.exists() and str(path) in installed():
+        path = installed()[str(path)]
+    if path.name in IN_FOLDER:
+        path = path.parent
+    if path.is_dir():
+        return [file for file in path.iterdir() if file.is_file()]
+    prefix = path.stem if path.suffix == ".index" else path.name  # of a checkpoint
+    shared = [*path.parent.glob("*options.json"), *path.parent.glob("vocab*.txt*")]
+    return [path, *(file for file in path.parent.glob("*") if file.name.startswith(f"{prefix}.")), *shared]
 
 
 def _read_zip(path: Path) -> Bundle:

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bilmo.cli.options import Model
-from bilmo.cli.tasks.task_options import Cache, Dev, Form, Test, Train, WordVectors, task_group, with_settings
+from bilmo.cli.tasks.task_options import (
+    Cache,
+    Dev,
+    Form,
+    Test,
+    Train,
+    WordVectors,
+    check_task_output,
+    task_group,
+    with_settings,
+)
 
 if TYPE_CHECKING:
     from bilmo.tasks.core.spec import AnyEstimator, AnyTask
@@ -43,6 +53,7 @@ def fit(task: AnyTask) -> Callable[..., None]:
         from bilmo.tasks.network.words import load_vectors
 
         checked = check_settings(settings, task.settings)
+        check_task_output(output, model, [train, dev, test], vectors)
         elmo = load(model) if checked.elmo_at != "none" else None
         given = load_vectors(vectors) if vectors else None
         estimator = task.estimator()(elmo, vectors=given, cache=cache, **settings)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -97,6 +97,15 @@ def with_settings(
     function.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
     function.__annotations__ = {parameter.name: parameter.annotation for parameter in own}
     return function
+
+
+def check_task_output(output: Path, model: Path, data: Iterable[Path | None], vectors: str | None) -> None:
+    """Refuse an output that is one of the inputs of a task."""
+    from bilmo.formats.open import files_of
+    from bilmo.store.output import check_output
+
+    files = [*files_of(model), *([Path(vectors)] if vectors else [])]
+    check_output([output], texts=[path for path in data if path], files=files)
 
 
 def docs_of(kind: type) -> dict[str, str]:
