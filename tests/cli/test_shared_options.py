@@ -103,7 +103,7 @@ def test_the_exit_codes_are_those_of_the_guide(folder, code):
     guide = (ROOT / "docs" / "guides" / "command-line.md").read_text(encoding="utf-8")
     assert [int(found) for found in re.findall(r"^\| (\d+) \| ", guide, re.MULTILINE)] == list(CODES)
     if code == 130:
-        process = started(folder, *CODES[code], after=SignalAfter("bilmo.training.run", "_log", 2, signal.SIGINT))
+        process = started(folder, *CODES[code], after=SignalAfter("bilmo.training.run", "_save", 1, signal.SIGINT))
         assert "bilmo: interrupted" in process.communicate()[1]
         assert process.returncode == code
     else:
