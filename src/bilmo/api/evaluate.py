@@ -8,8 +8,9 @@ from __future__ import annotations
 from os import PathLike
 
 from bilmo import progress as bars
-from bilmo.embed.embedder import Embedder, Start
+from bilmo.embed.embedder import Embedder
 from bilmo.embed.load import load
+from bilmo.embed.options import Start
 from bilmo.embed.perplexity import Perplexity, score
 from bilmo.errors import ConfigError, TextError
 from bilmo.text.files import Paths, listed_paths

@@ -24,8 +24,8 @@ from bilmo.cli.options import (
 from bilmo.errors import ConfigError
 
 if TYPE_CHECKING:
-    from bilmo.embed.embedder import All
     from bilmo.embed.inputs import Inputs
+    from bilmo.embed.options import All
     from bilmo.net.mix import How
 
 

@@ -16,8 +16,9 @@ from itertools import chain, islice
 from pathlib import Path
 
 from bilmo import __version__
-from bilmo.embed.embedder import All, Embedder, Pool
+from bilmo.embed.embedder import Embedder
 from bilmo.embed.inputs import Inputs, Item
+from bilmo.embed.options import All, Pool
 from bilmo.embed.output import write as embeddings
 from bilmo.embed.output.parts import Parts, open_parts
 from bilmo.embed.output.table import EmbeddedText, VectorSpec
@@ -152,7 +153,8 @@ def _embedded_text(item: Item, sentences: list[Sentence], vectors: Floats) -> Em
 
 def _identity(elmo: Embedder, digest: str, settings: EmbedSettings) -> Identity:
     """What a run must have in common with the one that it resumes."""
-    chosen = asdict(settings) | {"start": elmo.start, "precision": elmo.precision, "bilmo version": __version__}
+    loaded = {"start": elmo.start, "precision": elmo.precision, "device": elmo.device.type}
+    chosen = asdict(settings) | loaded | {"bilmo version": __version__}
     inputs = {"the model": _fingerprint(elmo.bundle), "the text": digest, "the word cache": chosen.pop("word_cache")}
     return Identity(chosen, inputs)
 

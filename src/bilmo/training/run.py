@@ -23,6 +23,7 @@ from typing import IO
 import numpy as np
 
 from bilmo.errors import BilmoError, ConfigError, DamagedFile, OutputError, TextError
+from bilmo.net.device import device_of
 from bilmo.store import model_folder
 from bilmo.store.bundle import Bundle
 from bilmo.store.card import card_of
@@ -41,7 +42,6 @@ from bilmo.training.curve import draw
 from bilmo.training.events import Evaluation, Event, Finished, Reading, Ready, Step
 from bilmo.training.loop import Loop
 from bilmo.training.model import WordArrays
-from bilmo.training.optimizer import device_of
 from bilmo.training.recipe import Recipe
 from bilmo.training.tensorboard import tensorboard
 
