@@ -105,7 +105,7 @@ def of_known_words(folder: Path) -> float:
     corpus = Corpus(folder / "training" / "corpus")
     held = corpus.text("held_out")
     sentences = np.split(np.array(corpus.words, dtype=object)[held.ids], held.ends[:-1])
-    return score(load(folder), [sentence.tolist() for sentence in sentences]).known
+    return score(load(folder), [sentence.tolist() for sentence in sentences]).known["mean"]
 
 
 def main(folder: Path) -> None:

@@ -35,7 +35,7 @@ SUB_RANK = {
     "net": {"kernels": 0, TOP: 1},
     "embed": {"output": 0, TOP: 1},
     "tasks": {"network": 0, "data": 0, "core": 1, OTHER: 2, TOP: 3},
-    "cli": {"show": 0, TOP: 1},
+    "cli": {"show": 0, "tasks": 1, TOP: 2},
 }
 """The same inside a room: by folder, TOP for files beside the folders, OTHER for every other folder (each task)."""
 SHARED = {"net": {"config"}, "cli": {"options"}}

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 SHOW_EVERY = 0.1
 """Seconds between two updates of a bar."""
+hidden = False
+"""Whether all bars are hidden; the command line sets it for --quiet."""
 
 
 class Update(Protocol):
@@ -37,7 +39,7 @@ def bar(*columns: ProgressColumn) -> Progress:
     from rich.progress import Progress
 
     console = Console(stderr=True, highlight=False)
-    visible = console.is_terminal or console.is_jupyter
+    visible = not hidden and (console.is_terminal or console.is_jupyter)
     return Progress(*columns, console=console, disable=not visible, transient=True)
 
 

@@ -24,8 +24,9 @@ def trained(tmp_path_factory):
 def test_evaluate_gives_the_numbers_of_the_command(trained):
     found = bilmo.evaluate(trained / "model", trained / "text.txt", lang="spaces")
     done = program(trained, "evaluate", "model", "text.txt", "--lang", "spaces")
-    shown = [float(number) for number in re.findall(r"perplexity \w+ +([\d.]+)", done.out)]
-    assert shown == [round(value, 2) for value in found.perplexity.values()]
+    shown = [tuple(map(float, numbers)) for numbers in re.findall(r"^\w+ +([\d.]+) +([\d.]+)$", done.out, re.M)]
+    known = found.known
+    assert shown == [(round(value, 2), round(known[name], 2)) for name, value in found.perplexity.items()]
     assert found.lang == "spaces" and f"{found.words:,} words in {found.sentences:,} sentences" in done.out
     loaded = bilmo.evaluate(bilmo.load(trained / "model"), [str(trained / "text.txt")], lang="spaces")
     assert loaded.perplexity == found.perplexity

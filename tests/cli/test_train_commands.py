@@ -54,24 +54,42 @@ def test_many_unknown_words_come_with_advice(trained, tmp_path):
     assert "of the held-out text; a larger vocabulary (--add-words) reduces them" in few.out
 
 
+def perplexities(shown):
+    """What `bilmo evaluate` prints: perplexity of all words and of known words, by direction."""
+    rows = [line.split() for line in shown.partition("perplexity")[2].splitlines()[1:]]
+    return {name: [float(value) for value in values] for name, *values in rows}
+
+
 def test_evaluate_agrees_with_the_scores_of_every_word(trained):
     folder, _ = trained
     done = program(folder, "evaluate", "model", "text.txt", "--lang", "spaces")
     sentences = [line.split() for line in (folder / "text.txt").read_text(encoding="utf-8").splitlines()]
     scores = bilmo.load(folder / "model").log_probs(sentences)
     means = np.concatenate(scores, axis=1).astype(np.float64).mean(axis=1)
-    shown = dict(line.rsplit(None, 1) for line in done.out.splitlines() if line.startswith("perplexity"))
-    assert float(shown["perplexity forward"]) == pytest.approx(math.exp(-means[0]), abs=0.006)
-    assert float(shown["perplexity backward"]) == pytest.approx(math.exp(-means[1]), abs=0.006)
-    assert float(shown["perplexity mean"]) == pytest.approx(math.exp(-means.mean()), abs=0.006)
+    shown = perplexities(done.out)
+    assert shown["forward"] == pytest.approx([math.exp(-means[0])] * 2, abs=0.006)
+    assert shown["backward"] == pytest.approx([math.exp(-means[1])] * 2, abs=0.006)
+    assert shown["mean"] == pytest.approx([math.exp(-means.mean())] * 2, abs=0.006)
     assert f"{sum(map(len, sentences)):,} words in {len(sentences)} sentences" in done.out
     with_strange = [*sentences, ["the", "platypus", "."]]
     (folder / "strange.txt").write_text("\n".join(map(" ".join, with_strange)), encoding="utf-8")
     done = program(folder, "evaluate", "model", "strange.txt", "--lang", "spaces")
     last = bilmo.load(folder / "model").log_probs(with_strange[-1:])[0].astype(np.float64)
     known = np.concatenate([*scores, np.stack([np.delete(last[0], 1), np.delete(last[1], 2)])], axis=1)
-    shown = dict(line.rsplit(None, 1) for line in done.out.splitlines() if line.startswith("of known"))
-    assert float(shown["of known words"]) == pytest.approx(math.exp(-known.mean()), abs=0.006)
+    shown = perplexities(done.out)
+    assert shown["forward"][1] == pytest.approx(math.exp(-known[0].mean()), abs=0.006)
+    assert shown["mean"][1] == pytest.approx(math.exp(-known.mean()), abs=0.006)
+    assert done.err == ""
+
+
+def test_evaluate_warns_if_many_words_are_unknown(trained):
+    """As for a text in another language: such a perplexity looks very good."""
+    folder, _ = trained
+    (folder / "foreign.txt").write_text("她 坐 在 河边 .\n" * 5, encoding="utf-8")
+    done = program(folder, "evaluate", "model", "foreign.txt", "--lang", "spaces")
+    assert done.code == 0 and done.err.startswith("warning: 80% of the words are not in the vocabulary of the model.")
+    every, known = perplexities(done.out)["mean"]
+    assert known != every
 
 
 def test_evaluate_counts_unknown_words(trained):

@@ -13,7 +13,7 @@ import pytest
 import sklearn.base
 
 import bilmo
-from bilmo.cli.task_options import docs_of
+from bilmo.cli.tasks.task_options import docs_of
 from bilmo.errors import ConfigError, TextError
 from bilmo.tasks import all as tasks
 from bilmo.tasks import folder

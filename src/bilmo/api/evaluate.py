@@ -5,6 +5,7 @@ Knows: Embedder, perplexity, text files. Blind to: the command line.
 
 from __future__ import annotations
 
+import logging
 from os import PathLike
 
 from bilmo import progress as bars
@@ -15,6 +16,8 @@ from bilmo.embed.perplexity import Perplexity, score
 from bilmo.errors import ConfigError, TextError
 from bilmo.text.files import Paths, listed_paths
 from bilmo.text.split import choose_split, splitter
+
+log = logging.getLogger("bilmo")
 
 
 def evaluate(
@@ -47,4 +50,6 @@ def evaluate(
         found = score(elmo, (sentence for line in lines for sentence in split(line)), lang=chosen)
     if not found.sentences:
         raise TextError(f"{', '.join(map(str, paths))}: no sentences to evaluate; every line is blank")
+    if found.warning:
+        log.warning("%s", found.warning)
     return found

@@ -7,26 +7,17 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
+from collections.abc import Callable
 
 import typer
 
 from bilmo import __version__
-from bilmo.cli import (
-    compare,
-    convert,
-    embed,
-    evaluate,
-    finetune,
-    fit,
-    info,
-    models,
-    predict,
-    score,
-    similar,
-    train,
-    word_cache,
-)
+from bilmo.cli import convert, embed, evaluate, finetune, info, models, similar, train, word_cache
+from bilmo.cli.options import with_shared_options
+from bilmo.cli.show import messages
 from bilmo.cli.show.examples import epilog
+from bilmo.cli.tasks import compare, fit, predict, score
 from bilmo.errors import BilmoError
 
 INTERRUPTED = 130
@@ -41,22 +32,25 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-COMMANDS = (
-    models.models,
-    info.info,
-    convert.convert,
-    embed.embed,
-    word_cache.word_cache,
-    similar.similar,
-    train.train,
-    finetune.finetune,
-    evaluate.evaluate,
-)
-for command in COMMANDS:
-    app.command(epilog=epilog(command.__name__.replace("_", "-")))(command)
+
+
+def _add(command: Callable[..., None], *, computes: bool = True) -> None:
+    name = command.__name__.replace("_", "-")
+    app.command(name, epilog=epilog(name))(with_shared_options(command, computes=computes))
+
+
+_add(models.models, computes=False)
+_add(info.info, computes=False)
+_add(convert.convert)
+_add(embed.embed)
+_add(word_cache.word_cache)
+_add(similar.similar)
+_add(train.train)
+_add(finetune.finetune)
+_add(evaluate.evaluate)
 app.add_typer(fit.app, name="fit", epilog=epilog("fit"))
-app.command(epilog=epilog("predict"))(predict.predict)
-app.command(epilog=epilog("score"))(score.score)
+_add(predict.predict)
+_add(score.score)
 app.add_typer(compare.app, name="compare", epilog=epilog("compare"))
 
 
@@ -91,9 +85,16 @@ def main() -> None:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):  # net/kernels/packed.py says why
         os.environ.setdefault(name, "32")
+    with messages.on_screen():
+        _run()
+
+
+def _run() -> None:
     try:
         app()
     except (BilmoError, OSError) as error:
+        if messages.is_verbose():
+            traceback.print_exc()
         print(f"bilmo: {error}", file=sys.stderr)
         sys.exit(1)
     except SystemExit as stop:  # how typer ends every run; also with code 1 if the reader of our output has gone away

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -31,10 +30,10 @@ def convert(
     layout cannot hold.
     """
     from bilmo.api import convert as api
-    from bilmo.cli.show import tables as show
+    from bilmo.cli.show import messages
 
     found = api.convert(old, new, to=to.value, dtype=dtype.value, progress=True)
-    show.notes(found.notes)
+    messages.notes(found.notes)
     for what in found.dropped:
-        print(f"dropped: {what}; this layout has no place for it", file=sys.stderr)
+        messages.status(f"dropped: {what}; this layout has no place for it")
     print(f"{new}: written")

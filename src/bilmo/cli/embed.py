@@ -18,7 +18,6 @@ from bilmo.cli.options import (
     Precision,
     SentenceStart,
     Start,
-    Threads,
     WordCache,
 )
 from bilmo.errors import ConfigError
@@ -76,7 +75,6 @@ def embed(
     ] = False,
     precision: Multiply = Precision.float32,
     word_cache: WordCache = None,
-    threads: Threads = None,
     batch_tokens: Annotated[
         int | None,
         typer.Option(
@@ -105,10 +103,6 @@ def embed(
     from bilmo.embed import job
     from bilmo.embed.load import load
 
-    if threads is not None:
-        import torch
-
-        torch.set_num_threads(threads)
     with progress.working("loading the model"):
         elmo = load(
             model,

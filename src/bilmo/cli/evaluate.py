@@ -23,8 +23,9 @@ def evaluate(
 ) -> None:
     """Measure how well a model predicts a text: forward, backward and mean perplexity, with the full softmax.
 
-    Perplexity counts every word and one boundary per sentence. Unknown words count as `<UNK>`. Their share and the mean
-    perplexity without them are shown too. Compare two perplexities only if the text and the vocabulary are the same.
+    Perplexity counts every word and one boundary per sentence. Unknown words count as `<UNK>`, which is easy to
+    predict, so their share and the perplexity of the known words are shown too. Compare two perplexities only if the
+    text and the vocabulary are the same.
     """
     from bilmo.api import evaluate as api
     from bilmo.cli.show import tables as show
@@ -35,7 +36,11 @@ def evaluate(
             ("lang", found.lang),
             ("text", f"{found.words:,} words in {found.sentences:,} sentences"),
             ("unknown words", f"{found.unknown:,} ({found.unknown / max(1, found.words):.2%})"),
-            *((f"perplexity {name}", f"{value:.2f}") for name, value in found.perplexity.items()),
-            ("of known words", f"{found.known:.2f}"),
         ]
+    )
+    print()
+    known = found.known
+    show.table(
+        ["perplexity", "all words", "known words"],
+        [(name, f"{value:.2f}", f"{known[name]:.2f}") for name, value in found.perplexity.items()],
     )

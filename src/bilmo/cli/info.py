@@ -11,6 +11,7 @@ def info(model: Model) -> None:
     Notes at the end list unused tensors and assumed values.
     """
     from bilmo import progress
+    from bilmo.cli.show import messages
     from bilmo.cli.show import tables as show
     from bilmo.formats import open as layouts
     from bilmo.store.card import facts_of, parts_of
@@ -22,4 +23,4 @@ def info(model: Model) -> None:
     print()
     total = ("all", sum(count for _, count in parts))
     show.pairs([(f"{part} parameters", f"{count:,}") for part, count in [*parts, total]], right=True)
-    show.notes(bundle.notes)
+    messages.notes(bundle.notes)

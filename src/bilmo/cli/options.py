@@ -7,11 +7,16 @@ Knows: typer. Blind to: what the commands do.
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from bilmo.errors import ConfigError
 
 RECIPE_DEFAULT = "from the recipe"
 """Shown as the default of an option that replaces a setting of the recipe."""
@@ -92,8 +97,6 @@ Multiply = Annotated[
     ),
 ]
 WordCache = Annotated[Path | None, typer.Option(help="File of precomputed word vectors, made by `bilmo word-cache`.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Number of CPU cores to use.", show_default="all")]
-
 # Training
 
 RunFolder = Annotated[
@@ -123,3 +126,40 @@ Device = Annotated[
         show_default=RECIPE_DEFAULT,
     ),
 ]
+
+# Options of every command
+
+Threads = Annotated[int | None, typer.Option(min=1, help="Number of CPU cores to use.", show_default="all")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Show only results, warnings and errors.")]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Show details, and the traceback of an error.")]
+
+
+def with_shared_options(command: Callable[..., None], *, computes: bool = True) -> Callable[..., None]:
+    """Give a command the options that every command has, for typer to see.
+
+    computes: whether it runs a network, so that the number of threads matters.
+    """
+
+    @wraps(command)
+    def run(*, threads: int | None = None, quiet: bool = False, verbose: bool = False, **given: Any) -> None:
+        from bilmo.cli.show import messages
+
+        if quiet and verbose:
+            raise ConfigError("--quiet and --verbose contradict each other; use one of them")
+        messages.show(quiet=quiet, verbose=verbose)
+        if threads is not None:
+            import torch
+
+            torch.set_num_threads(threads)
+        command(**given)
+
+    shared = {"threads": (Threads, None), "quiet": (Quiet, False), "verbose": (Verbose, False)}
+    if not computes:
+        del shared["threads"]
+    signature = inspect.signature(command, eval_str=True)
+    own = list(signature.parameters.values())
+    for name, (kind, default) in shared.items():
+        own.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind))
+    run.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in own}
+    return run

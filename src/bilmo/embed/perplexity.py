@@ -17,6 +17,8 @@ from bilmo.ids.batch import Sentence
 
 BATCH_SENTENCES = 256
 """Sentences scored at a time."""
+MANY_UNKNOWN = 0.3
+"""Share of unknown words above which a perplexity says little."""
 
 
 @dataclass(frozen=True)
@@ -29,22 +31,38 @@ class Perplexity:
     words: int
     unknown: int
     """Number of words that are not in the vocabulary; `<UNK>` is predicted in their place."""
-    unknown_loss: float
-    """Loss of the unknown words, mean of both directions."""
+    unknown_losses: dict[str, float]
+    """The part of the losses that belongs to unknown words."""
     lang: str = ""
     """How the text was split into tokens; empty for sentences that are lists of tokens."""
 
     @property
     def perplexity(self) -> dict[str, float]:
         """exp of the mean loss of each direction; and `mean`, exp of the mean over both."""
-        each = {name: loss / (self.words + self.sentences) for name, loss in self.losses.items()}
-        return {name: math.exp(loss) for name, loss in (each | {"mean": sum(each.values()) / len(each)}).items()}
+        return _perplexities(self.losses, self.words + self.sentences)
 
     @property
-    def known(self) -> float:
-        """The mean perplexity over known words only: how well a model predicts `<UNK>` says little."""
-        mean = sum(self.losses.values()) / len(self.losses)
-        return math.exp((mean - self.unknown_loss) / (self.words + self.sentences - self.unknown))
+    def known(self) -> dict[str, float]:
+        """The same over known words only: how well a model predicts `<UNK>` says little."""
+        losses = {name: loss - self.unknown_losses[name] for name, loss in self.losses.items()}
+        return _perplexities(losses, self.words + self.sentences - self.unknown)
+
+    @property
+    def warning(self) -> str | None:
+        """What is probably wrong if many words are unknown."""
+        share = self.unknown / max(1, self.words)
+        if share <= MANY_UNKNOWN:
+            return None
+        return (
+            f"{share:.0%} of the words are not in the vocabulary of the model. They all count as `<UNK>`, which is "
+            "easy to predict, so the perplexity of all words says little. Check that the text is in the language of "
+            "the model, and that it is split as the training text was (lang)."
+        )
+
+
+def _perplexities(losses: dict[str, float], count: int) -> dict[str, float]:
+    each = {name: loss / count for name, loss in losses.items()}
+    return {name: math.exp(loss) for name, loss in (each | {"mean": sum(each.values()) / len(each)}).items()}
 
 
 def score(elmo: Embedder, sentences: Iterable[Sentence], *, lang: str = "") -> Perplexity:
@@ -57,7 +75,7 @@ def score(elmo: Embedder, sentences: Iterable[Sentence], *, lang: str = "") -> P
     directions = elmo.config.directions
     totals = np.zeros(len(directions))
     count = words = unknown = 0
-    unknown_loss = 0.0
+    unknown_losses = dict.fromkeys(map(str, directions), 0.0)
     while some := list(islice(rest, size)):
         rows = elmo.log_probs(some)
         vocab = elmo.bundle.vocab
@@ -68,9 +86,9 @@ def score(elmo: Embedder, sentences: Iterable[Sentence], *, lang: str = "") -> P
             is_unknown = np.array(vocab.ids(sentence), dtype=np.int64) == vocab.unknown
             for direction, loss in zip(directions, losses, strict=True):
                 of_words = loss[:-1] if direction == "forward" else loss[1:]
-                unknown_loss += float(of_words[is_unknown].sum()) / len(directions)
+                unknown_losses[direction] += float(of_words[is_unknown].sum())
             unknown += int(is_unknown.sum())
         count += len(some)
         words += sum(map(len, some))
     found = {str(name): float(total) for name, total in zip(directions, totals, strict=True)}
-    return Perplexity(found, sentences=count, words=words, unknown=unknown, unknown_loss=unknown_loss, lang=lang)
+    return Perplexity(found, sentences=count, words=words, unknown=unknown, unknown_losses=unknown_losses, lang=lang)

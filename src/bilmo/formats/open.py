@@ -5,6 +5,7 @@ Knows: every reader and writer. Blind to: running networks.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from bilmo.store.bundle import Bundle
 from bilmo.store.installed import installed
 from bilmo.store.model_folder import DType
 
+log = logging.getLogger(__name__)
 Target = Literal["bilmo", "allennlp"]
 
 
@@ -50,9 +52,11 @@ LAYOUTS = (
 def read(path: Path) -> Bundle:
     """Read a model: folder, zip, weights file, .index file or prefix of a checkpoint, or name of an installed model."""
     try:
-        return _read(path)
+        bundle = _read(path)
     except OSError as error:  # raised by the file system, for any of the model's files
         raise NotAModel(f"{error.filename or path}: cannot be read ({error.strerror or error})") from None
+    log.debug("%s: %s, %d tensors", path, bundle.layout, len(bundle.weights))
+    return bundle
 
 
 def _read(path: Path) -> Bundle:

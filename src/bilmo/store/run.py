@@ -107,6 +107,15 @@ def open_run(output: Path, work: Path, *, kind: str, identity: Identity | None) 
                     folder.rmdir()
 
 
+def started_with(work: Path) -> Mapping[str, Any] | None:
+    """The settings of the run in a work folder; None if there is none, or if its description cannot be read."""
+    try:
+        settings = json.loads((work / RUN).read_bytes())["settings"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return settings if isinstance(settings, dict) else None
+
+
 def _lock(output: Path, work: Path, kind: str) -> tuple[list[Path], FileLock]:
     """Make and lock the work folder; returns the folders that had to be made, the innermost first."""
     lock = FileLock(work / LOCK)

@@ -118,8 +118,10 @@ class Loop:
             progress.epoch, progress.step_in_epoch = progress.epoch + 1, 0
 
     def _finish(self, reason: str) -> Iterator[Evaluation | Finished]:
-        if self.progress.last_evaluation_step != self.progress.steps:
+        regular = self.progress.last_evaluation_step
+        if regular != self.progress.steps:
             yield self.evaluate()
+            self.progress.last_evaluation_step = regular  # a longer run does not evaluate here
         self.progress.finished = True
         yield Finished(self.progress, reason)
 
@@ -132,6 +134,10 @@ class Loop:
         if self.recipe.minutes is not None:
             return self.progress.seconds / (60 * self.recipe.minutes)
         return (self.progress.epoch + self.progress.step_in_epoch / steps) / self.recipe.epochs
+
+    def to_be_continued(self) -> bool:
+        """Whether a complete run has a longer recipe now, and its steps do not depend on the length."""
+        return self.recipe.same_at_any_length and self.share_done(len(self.text(self.progress.epoch))) < 1
 
     def text(self, epoch: int) -> TextSteps:
         """The text of an epoch, in its own order; documents are read in the order of the text, from a random place."""

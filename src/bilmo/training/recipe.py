@@ -211,6 +211,16 @@ class TrainRecipe:
             _check(self, name, lambda value: 0 <= value < math.inf, "0 or more, and finite")
         _check(self, "seed", lambda value: 0 <= value < 2**63, "from 0 up to 2**63 - 1")
 
+    @property
+    def length(self) -> str:
+        """How long the run is, in words."""
+        return f"{self.epochs:g} epochs" if self.minutes is None else f"{self.minutes:g} minutes"
+
+    @property
+    def same_at_any_length(self) -> bool:
+        """Whether a longer run begins with exactly the steps of a shorter one."""
+        return not self.decay and not self.warm_up and not self.patience
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from bilmo.store import model_folder
 from bilmo.store.bundle import Bundle
 from bilmo.store.card import card_of
 from bilmo.store.checkpoint import CHECKPOINT
-from bilmo.store.run import WORK, Identity, open_run
+from bilmo.store.run import WORK, Identity, open_run, started_with
 from bilmo.store.validate import sha256_of
 from bilmo.text.files import STDIN, all_lines, files
 from bilmo.text.split import choose_split
@@ -45,7 +46,10 @@ from bilmo.training.model import WordArrays
 from bilmo.training.recipe import Recipe
 from bilmo.training.tensorboard import tensorboard
 
+logger = logging.getLogger(__name__)
 CORPUS, LOG, CURVE = "corpus", "train.jsonl", "curve.svg"
+LENGTH = ("epochs", "minutes")
+"""Settings that say how long a run is."""
 RESTORE_AFTER, GIVE_UP_AFTER = 3, 10
 """Steps in a row that explode before the weights of the last checkpoint are restored, and before the run gives up."""
 
@@ -73,7 +77,9 @@ def train(
     """
     device = device_of(recipe.train.device)  # a device that is missing is reported before the text is read
     _check_inputs(texts, folder, recipe, base)
-    with open_run(folder, folder / WORK, kind="training run", identity=_identity(texts, recipe, base)) as run:
+    identity = _identity(texts, recipe, base)
+    _check_length(folder, identity)
+    with open_run(folder, folder / WORK, kind="training run", identity=identity) as run:
         unread = STDIN in texts and (run.work / CORPUS).exists()
         if not (run.work / CORPUS).exists():
             yield Reading()
@@ -90,12 +96,19 @@ def train(
         if path.exists():
             _resume(loop, path)
         run.start()
+        notes = []
+        if unread:
+            notes = ["standard input is not read; the run continues with the text that it was started with"]
+        if loop.progress.finished and loop.to_be_continued():
+            notes.append(
+                f"the run was complete after {loop.progress.steps:,} steps; it continues to {recipe.train.length}"
+            )
+            loop.progress.finished = False
         if loop.progress.finished:
             reason = "this run is already complete" + ("; standard input was not read" if unread else "")
             yield Finished(loop.progress, reason)
             return
-        notes = ["standard input is not read; the run continues with the text that it was started with"]
-        yield _ready(corpus, plan, loop, notes if unread else [])
+        yield _ready(corpus, plan, loop, notes)
         names = [file.name for file in files(texts)]
         card = TrainingSection(recipe, corpus.facts, texts=names, base=base.name if base else None)
         _remove_torn_line(folder / LOG)
@@ -141,6 +154,10 @@ def _check_inputs(texts: list[Path], folder: Path, recipe: Recipe, base: Base | 
 def _identity(texts: list[Path], recipe: Recipe, base: Base | None) -> Identity:
     """What a run must have in common with the one that it resumes."""
     settings = asdict(recipe) | {"add_words": base.add_words if base else None}
+    head_first = base is not None and not base.bundle.has_softmax and recipe.train.head_first > 0
+    if recipe.train.same_at_any_length and not head_first:
+        for name in LENGTH:
+            del settings["train"][name]
     # Text from a pipe cannot be compared before it is read; a run that is resumed says that it does not read it.
     hashes = [(path.name, sha256_of(path)) for path in files(texts) if path.is_file()]
     inputs = {"the text": hashlib.sha256(json.dumps(hashes).encode()).hexdigest()}
@@ -150,6 +167,28 @@ def _identity(texts: list[Path], recipe: Recipe, base: Base | None) -> Identity:
     if base:
         inputs["the model to fine-tune"] = _fingerprint(base.bundle)
     return Identity(settings, inputs)
+
+
+def _check_length(folder: Path, identity: Identity) -> None:
+    """Refuse to make a run longer where that would be another run, and say what can be done instead."""
+    was, now = started_with(folder / WORK), identity.settings
+    if was is None or not isinstance(was.get("train"), dict) or _without_length(was) != _without_length(now):
+        return  # a new run, or one that differs in more than its length
+    lengths = [[settings["train"].get(name) for name in LENGTH] for settings in (was, now)]
+    if lengths[0] == lengths[1]:
+        return
+    before, after = (f"{epochs} epochs" if minutes is None else f"{minutes} minutes" for epochs, minutes in lengths)
+    raise ConfigError(
+        f"{folder}: was started with {before} and cannot become a run of {after}: its learning rate, or when it stops, "
+        "depends on its length, so all steps would be different. To resume it, use the same settings. To train the "
+        f"finished model further: bilmo finetune {folder} TEXT -o NEW_FOLDER. To train for {after} from the start, "
+        f"choose another folder or remove {folder}."
+    )
+
+
+def _without_length(settings: Mapping[str, Any]) -> object:
+    train = {name: value for name, value in settings["train"].items() if name not in LENGTH}
+    return json.loads(json.dumps({**settings, "train": train}))
 
 
 def _fingerprint(bundle: Bundle) -> str:
@@ -225,6 +264,7 @@ def _save(loop: Loop, path: Path, log: IO[str]) -> None:
     """Save a checkpoint. Sync the log first, so that it has every step of the checkpoint."""
     os.fsync(log.fileno())
     checkpoint.write(path, loop.checkpoint())
+    logger.debug("%s: saved after step %d", path, loop.progress.steps)
 
 
 def _gave_up(event: Step, loop: Loop) -> BilmoError:

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from bilmo.cli.show.messages import note, notes
 from bilmo.progress import bar
 
 if TYPE_CHECKING:
@@ -50,23 +51,22 @@ def embedding(events: Iterable[Event], output: Path, lang: str) -> None:
                     piped = event.sentences is None
                     shown.update(task, total=event.sentences, completed=event.done_sentences)
                     if event.bytes is not None and event.bytes >= LARGE:
-                        print(f"note: the size of {output} will be about {readable(event.bytes)}", file=sys.stderr)
+                        note(f"the size of {output} will be about {readable(event.bytes)}")
                     if event.done_parts:
                         done = f"{event.done_sentences:,} of {event.sentences:,} sentences"
-                        print(f"note: resumed; {done} are already done", file=sys.stderr)
+                        note(f"resumed; {done} are already done")
                 elif isinstance(event, Step):
                     tokens += event.tokens
                     rate = f"{tokens / max(1e-9, time.monotonic() - started):,.0f} tokens/s"
                     shown.update(task, advance=event.sentences, speed=rate)
                 elif isinstance(event, Finished):
-                    for note in event.notes:
-                        print(f"note: {note}", file=sys.stderr)
+                    notes(event.notes)
                     print(f"{output}: {event.sentences:,} sentences, {event.tokens:,} tokens, lang: {lang}")
         except KeyboardInterrupt:
             if piped:
-                print("note: standard input cannot be read twice, so this run cannot be resumed", file=sys.stderr)
+                note("standard input cannot be read twice, so this run cannot be resumed")
             elif folder_of(output).exists():
-                print("note: finished parts are kept; the same command resumes the run", file=sys.stderr)
+                note("finished parts are kept; the same command resumes the run")
             raise
 
 

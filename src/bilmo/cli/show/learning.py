@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
+from bilmo.cli.show import messages
 from bilmo.cli.show import tables as show
 from bilmo.progress import bar as progress_bar
 
@@ -25,13 +26,14 @@ MOST_LABELS = 20
 def watch(events: Iterable[Event], *, quiet: bool = False) -> Finished | None:
     """Show a run: facts first, then a progress bar on a terminal and one line per epoch. Returns how the run ended.
 
-    quiet: only the bar, for many runs one after the other.
+    quiet: only the bar, for many runs one after the other; `--quiet` hides that too.
     """
     from bilmo.tasks.core.events import Epoch, Finished, LayersComputed, Started, Step, WaitingForLayers
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
     end = None
     waiting = False
+    quiet = quiet or messages.is_quiet()
     with progress_bar(*columns, TimeRemainingColumn()) as bar:
         task = bar.add_task("", total=1.0)
         for event in events:
@@ -70,7 +72,7 @@ def started(event: Started) -> None:
             ("parameters", f"{event.parameters:,}"),
         ]
     )
-    show.notes(event.notes)
+    messages.notes(event.notes)
 
 
 def mixes(found: Sequence[LearnedMix]) -> None:

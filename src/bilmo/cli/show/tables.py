@@ -1,13 +1,10 @@
-"""Tables and notes.
-
-Results go to standard output, everything else to standard error.
+"""Tables of results, on standard output.
 
 Knows: rich. Blind to: what is shown.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from functools import partial
 
@@ -40,9 +37,3 @@ def _print(table: Table) -> None:
     plain = partial(Console, markup=False, emoji=False, highlight=False)
     console = plain()
     console.print(table) if console.is_terminal else plain(width=10_000).print(table, crop=False)
-
-
-def notes(lines: Iterable[str]) -> None:
-    """Print what a user should know about how something was read."""
-    for line in lines:
-        print(f"note: {line}", file=sys.stderr)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
+from bilmo.cli.show import messages
 from bilmo.cli.show.tables import pairs
 from bilmo.progress import bar
 
@@ -43,9 +44,11 @@ def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
             task = shown.add_task("training", total=1.0)
             for event in events:
                 if isinstance(event, Reading):
-                    print(event, file=sys.stderr)
+                    messages.status(str(event))
                 elif isinstance(event, Ready):
-                    _ready(event, more_words)
+                    messages.notes(event.notes)
+                    if not messages.is_quiet():
+                        _ready(event, more_words)
                     stack.enter_context(shown)  # not before: reading the text has a bar of its own
                 elif isinstance(event, Step):
                     speed = event.words / event.seconds
@@ -53,7 +56,8 @@ def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
                     if event.skipped:
                         shown.console.print(str(event), soft_wrap=True)
                 elif isinstance(event, Evaluation):
-                    shown.console.print(str(event), soft_wrap=True)
+                    if not messages.is_quiet():
+                        shown.console.print(str(event), soft_wrap=True)
                 elif isinstance(event, Finished):
                     print(f"{folder}: {event}")
     except KeyboardInterrupt:
@@ -68,8 +72,6 @@ def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
 
 def _ready(event: Ready, more_words: str) -> None:
     """Print the facts that are known before training."""
-    for note in event.notes:
-        print(f"note: {note}", file=sys.stderr)
     tokens, facts, left = event.corpus.tokens, event.corpus, event.cost.seconds
     many = event.unknown > MANY_UNKNOWN and event.left_out
     advice = f"; a larger vocabulary ({more_words}) reduces them" if many else ""

@@ -31,6 +31,7 @@ from bilmo.embed.texts import gathered
 from bilmo.errors import ConfigError, OutputError, WeightsError
 from bilmo.ids.batch import Sentence
 from bilmo.store.atomic import PARTIAL, new_file
+from bilmo.store.user_folders import cache_folder
 
 Half = NDArray[np.float16]
 BATCH_TOKENS = 8192
@@ -55,11 +56,8 @@ class Waiting:
 
 
 def default_folder() -> Path:
-    """BILMO_CACHE, or the user's cache folder."""
-    given = os.environ.get("BILMO_CACHE")
-    if given:
-        return Path(given) / "layers"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bilmo" / "layers"
+    """In the user's cache folder."""
+    return cache_folder() / "layers"
 
 
 def _limit_bytes() -> float:

@@ -10,7 +10,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-from bilmo.cli.task_options import Form
+from bilmo.cli.tasks.task_options import Form
 
 BATCH_EXAMPLES = 256
 """The number of examples predicted at a time."""
@@ -51,7 +51,7 @@ def predict(
     split into sentences and tokens according to `--lang` of `bilmo fit`.
     """
     from bilmo import progress
-    from bilmo.cli.show import tables as show
+    from bilmo.cli.show import messages
     from bilmo.store.atomic import new_file
     from bilmo.tasks.folder import load
     from bilmo.text.files import STDIN
@@ -60,7 +60,7 @@ def predict(
     prepared = estimator.prepared_
     written = estimator.task.choose_output(output, to)
     inputs = prepared.read(input, form, estimator.settings_)
-    show.notes([f"{'standard input' if input == STDIN else input} is read as {inputs.form} (--form changes this)"])
+    messages.note(f"{'standard input' if input == STDIN else input} is read as {inputs.form} (--form changes this)")
     count = 0
     with ExitStack() as stack:
         file: TextIO = sys.stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bilmo.cli.options import Model
-from bilmo.cli.task_options import Cache, Dev, Form, Test, Train, WordVectors, task_group, with_settings
+from bilmo.cli.tasks.task_options import Cache, Dev, Form, Test, Train, WordVectors, task_group, with_settings
 
 if TYPE_CHECKING:
     from bilmo.tasks.core.compare import Outcome, VariantStarted
@@ -92,14 +91,15 @@ def compare(task: AnyTask) -> Callable[..., None]:
 
 def _training(events: Iterator[Event | VariantStarted | Outcome], outcomes: list[Outcome]) -> Iterator[Event]:
     """The events of training; outcomes are collected, and printed as they come."""
+    from bilmo.cli.show import messages
     from bilmo.tasks.core.compare import Outcome, VariantStarted
 
     for event in events:
         if isinstance(event, Outcome):
             outcomes.append(event)
-            print(f"{event.name}: {event.mean:.4f} ({event.spread:.4f})", file=sys.stderr)
+            messages.status(f"{event.name}: {event.mean:.4f} ({event.spread:.4f})")
         elif isinstance(event, VariantStarted):
-            print(f"{event.name}, seed {event.seed}", file=sys.stderr)
+            messages.status(f"{event.name}, seed {event.seed}")
         else:
             yield event
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from bilmo.cli.predict import MovedModel, Saved
-from bilmo.cli.task_options import Form
+from bilmo.cli.tasks.predict import MovedModel, Saved
+from bilmo.cli.tasks.task_options import Form
 
 
 def score(
@@ -18,7 +18,7 @@ def score(
     form: Form = "auto",
 ) -> None:
     """Measure a saved task: accuracy or span F1 (as conlleval counts it), and one row per label."""
-    from bilmo.cli.fit import show_score
+    from bilmo.cli.tasks.fit import show_score
     from bilmo.tasks.folder import load
 
     estimator = load(saved, elmo=model)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bilmo.cli.options import Model
-from bilmo.cli.task_options import Cache, Dev, Form, Test, Train, WordVectors, task_group, with_settings
+from bilmo.cli.tasks.task_options import Cache, Dev, Form, Test, Train, WordVectors, task_group, with_settings
 
 if TYPE_CHECKING:
     from bilmo.tasks.core.spec import AnyEstimator, AnyTask
@@ -77,13 +77,12 @@ def fit(task: AnyTask) -> Callable[..., None]:
 
 def show_score(estimator: AnyEstimator, examples: Sequence[Any], answers: Sequence[Any]) -> None:
     """Predict and measure; labels that do not occur in the training data can never be predicted, so they are named."""
-    from bilmo.cli.show import learning
-    from bilmo.cli.show import tables as show
+    from bilmo.cli.show import learning, messages
 
     unseen = estimator.prepared_.unseen(answers)
     if unseen:
         named = ", ".join(f"{label} ({count:,})" for label, count in unseen.items())
-        show.notes([f"labels that are not in the training data and are never predicted: {named}"])
+        messages.note(f"labels that are not in the training data and are never predicted: {named}")
     learning.score(estimator.prepared_.measure(answers, estimator.answers(examples)))
 
 

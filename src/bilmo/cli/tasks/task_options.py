@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperGroup
 
+from bilmo.cli.options import with_shared_options
 from bilmo.cli.show.examples import epilog
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ def task_group(build: Callable[[AnyTask], Callable[..., None]], text: str) -> ty
             for task in _tasks():
                 if task.name == cmd_name:
                     app = typer.Typer(rich_markup_mode="markdown", add_completion=False, pretty_exceptions_enable=False)
-                    app.command(task.name, epilog=epilog(str(ctx.info_name), task.name))(build(task))
+                    command = with_shared_options(build(task))
+                    app.command(task.name, epilog=epilog(str(ctx.info_name), task.name))(command)
                     return typer.main.get_command(app)
             return None
 

@@ -1,0 +1,1 @@
+"""The commands for tasks: fit, predict, score, compare."""
