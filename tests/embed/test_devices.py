@@ -63,7 +63,7 @@ def test_the_network_itself_gives_the_vectors_of_prepared_weights(monkeypatch, s
     assert same(plain.carried().values(), prepared.carried().values())
 
 
-def test_nothing_stays_behind_on_the_processor(monkeypatch):
+def test_nothing_stays_on_the_processor(monkeypatch):
     """The device `meta`, whose tensors have no values, stands for a GPU: mixing devices would fail."""
     meta = torch.device("meta")
     monkeypatch.setattr("bilmo.embed.loaded.device_of", lambda name: meta)

@@ -11,6 +11,7 @@ import typer
 from bilmo.cli.options import (
     TEXT_FILES,
     DType,
+    EmbedDevice,
     Lang,
     Model,
     Multiply,
@@ -74,6 +75,7 @@ def embed(
         bool, typer.Option("--compress", help="Compress .h5 and .npz files. They are then slower to write and read.")
     ] = False,
     precision: Multiply = Precision.float32,
+    device: EmbedDevice = "cpu",
     word_cache: WordCache = None,
     batch_tokens: Annotated[
         int | None,
@@ -110,6 +112,7 @@ def embed(
             lang=lang,
             batch_tokens=batch_tokens,
             precision=precision.value,
+            device=device,
             word_cache=word_cache,
         )
     settings = job.EmbedSettings(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bilmo.cli.options import Lang, SentenceStart, Start, Texts
+from bilmo.cli.options import EmbedDevice, Lang, SentenceStart, Start, Texts
 
 
 def evaluate(
@@ -20,6 +20,7 @@ def evaluate(
     texts: Texts,
     start: SentenceStart = Start.settled,
     lang: Lang = "auto",
+    device: EmbedDevice = "cpu",
 ) -> None:
     """Measure how well a model predicts a text: forward, backward and mean perplexity, with the full softmax.
 
@@ -30,7 +31,7 @@ def evaluate(
     from bilmo.api import evaluate as api
     from bilmo.cli.show import tables as show
 
-    found = api.evaluate(model, texts, start=start.value, lang=lang, progress=True)
+    found = api.evaluate(model, texts, start=start.value, lang=lang, device=device, progress=True)
     show.pairs(
         [
             ("lang", found.lang),

@@ -97,6 +97,9 @@ Multiply = Annotated[
     ),
 ]
 WordCache = Annotated[Path | None, typer.Option(help="File of precomputed word vectors, made by `bilmo word-cache`.")]
+DEVICE = "`auto` (a CUDA GPU if there is one, otherwise the CPU), `cpu`, `cuda`, `cuda:1`, `mps`."
+EmbedDevice = Annotated[str, typer.Option("--device", help=DEVICE)]
+
 # Training
 
 RunFolder = Annotated[
@@ -119,13 +122,7 @@ Seed = Annotated[
 SaveEvery = Annotated[
     int | None, typer.Option(help="Number of steps between checkpoints.", show_default=RECIPE_DEFAULT)
 ]
-Device = Annotated[
-    str | None,
-    typer.Option(
-        help="`auto` (a CUDA GPU if there is one, otherwise the CPU), `cpu`, `cuda`, `cuda:1`, `mps`.",
-        show_default=RECIPE_DEFAULT,
-    ),
-]
+Device = Annotated[str | None, typer.Option(help=DEVICE, show_default=RECIPE_DEFAULT)]
 
 # Options of every command
 
