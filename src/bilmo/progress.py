@@ -33,13 +33,13 @@ class Update(Protocol):
         """`done` of the total; `note` is shown beside the bar."""
 
 
-def bar(*columns: ProgressColumn) -> Progress:
+def bar(*columns: ProgressColumn, show: bool = True) -> Progress:
     """A bar with these columns."""
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(stderr=True, highlight=False)
-    visible = not hidden and (console.is_terminal or console.is_jupyter)
+    visible = show and not hidden and (console.is_terminal or console.is_jupyter)
     return Progress(*columns, console=console, disable=not visible, transient=True)
 
 
