@@ -24,9 +24,9 @@ import pytest
 
 import bilmo
 from bilmo.embed import job
-from bilmo.embed.embedder import settled
 from bilmo.embed.inputs import Inputs
 from bilmo.embed.job import EmbedSettings, Finished, Started, Step
+from bilmo.embed.loaded import settled
 from bilmo.embed.output.parts import Parts, folder_of
 from bilmo.errors import ConfigError, OutputError, TextError
 from bilmo.formats import open as layouts

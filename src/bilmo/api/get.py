@@ -17,7 +17,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from bilmo import progress as bars
-from bilmo.embed.embedder import settled
+from bilmo.embed.loaded import settled
 from bilmo.errors import BilmoError, ConfigError, DamagedFile, OutputError
 from bilmo.formats import open as layouts
 from bilmo.store import model_folder

@@ -12,6 +12,7 @@ from bilmo.cli.completion import complete_one_of
 from bilmo.cli.options import (
     TEXT_FILES,
     DType,
+    EmbedDevice,
     Lang,
     Model,
     Multiply,
@@ -24,7 +25,7 @@ from bilmo.cli.options import (
 from bilmo.errors import ConfigError
 
 if TYPE_CHECKING:
-    from bilmo.embed.embedder import All
+    from bilmo.embed.options import All
     from bilmo.net.mix import How
 
 
@@ -77,6 +78,7 @@ def embed(
         bool, typer.Option("--compress", help="Compress .h5 and .npz files. They are then slower to write and read.")
     ] = False,
     precision: Multiply = Precision.float32,
+    device: EmbedDevice = "cpu",
     word_cache: WordCache = None,
     batch_tokens: Annotated[
         int | None,
@@ -117,6 +119,7 @@ def embed(
             lang=lang,
             batch_tokens=batch_tokens,
             precision=precision.value,
+            device=device,
             word_cache=word_cache,
         )
     settings = job.EmbedSettings(

@@ -16,8 +16,9 @@ from itertools import chain, islice
 from pathlib import Path
 
 from bilmo import __version__
-from bilmo.embed.embedder import All, Embedder, Pool
+from bilmo.embed.embedder import Embedder
 from bilmo.embed.inputs import Inputs, Item, TextDigest
+from bilmo.embed.options import All, Pool
 from bilmo.embed.output import write as embeddings
 from bilmo.embed.output.parts import Parts, folder_of, open_parts
 from bilmo.embed.output.table import EmbeddedText, VectorSpec
@@ -201,7 +202,8 @@ def _embedded_text(item: Item, sentences: list[Sentence], vectors: Floats) -> Em
 
 def _identity(elmo: Embedder, digest: str, settings: EmbedSettings) -> Identity:
     """What a run must have in common with the one that it resumes."""
-    chosen = asdict(settings) | {"start": elmo.start, "precision": elmo.precision, "bilmo version": __version__}
+    loaded = {"start": elmo.start, "precision": elmo.precision, "device": elmo.device.type}
+    chosen = asdict(settings) | loaded | {"bilmo version": __version__}
     inputs = {"the model": elmo.bundle.identity("all"), "the text": digest, "the word cache": chosen.pop("word_cache")}
     del chosen["model"]  # a name is not an identity
     return Identity(chosen, inputs)
