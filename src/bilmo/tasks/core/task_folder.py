@@ -257,7 +257,8 @@ def _read(path: Path, config: TaskFile) -> dict[str, Tensor]:
 
 
 def _text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")
+    # UTF-8 cannot hold a lone surrogate in a label; escaped it is valid JSON and is read back as it was.
+    path.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
 
 
 def _card(config: TaskFile, labels: list[str], mixes: list[LearnedMix]) -> str:
