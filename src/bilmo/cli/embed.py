@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bilmo.cli.completion import complete_one_of
 from bilmo.cli.options import (
     TEXT_FILES,
     DType,
@@ -51,6 +52,7 @@ def embed(
             help="Layers to keep. `all`: all of them. `mean`: their mean. `top`: the last one. `concat`: layers 1 and "
             "higher, concatenated. `0,1`: the mean of these layers.",
             show_default="all for .h5, otherwise mean",
+            autocompletion=complete_one_of("all", "mean", "top", "concat"),
         ),
     ] = None,
     pool: Annotated[
@@ -118,7 +120,13 @@ def embed(
             word_cache=word_cache,
         )
     settings = job.EmbedSettings(
-        mix=how, pool=pool.value, dtype=dtype.value, lang=lang, compress=compress, word_cache=_named(word_cache)
+        mix=how,
+        pool=pool.value,
+        dtype=dtype.value,
+        lang=lang,
+        compress=compress,
+        word_cache=_named(word_cache),
+        model=model.name,
     )
     if output is not None:
         show.embedding(job.run(elmo, given, output, settings), output, lang)

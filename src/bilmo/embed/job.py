@@ -7,11 +7,10 @@ Knows: Embedder, inputs, parts, files of vectors. Blind to: the command line.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 
@@ -25,7 +24,6 @@ from bilmo.embed.texts import Floats, gathered
 from bilmo.errors import OutputError, TextError
 from bilmo.ids.batch import Sentence
 from bilmo.net.mix import How, Mix
-from bilmo.store.bundle import Bundle
 from bilmo.store.model_folder import DType
 from bilmo.store.run import Identity
 
@@ -44,6 +42,8 @@ class EmbedSettings:
     compress: bool = False
     word_cache: str = "none"
     """Identifies the word cache; used only to distinguish runs."""
+    model: str = ""
+    """The name of the model, for the metadata of the file."""
 
     def spec(self, elmo: Embedder) -> VectorSpec:
         """The form of the vectors."""
@@ -55,6 +55,20 @@ class EmbedSettings:
             width, layers = mix.output_width, None
         pooled, split_by_bilmo = self.pool != "none", self.lang != "spaces"
         return VectorSpec(width=width, layers=layers, pooled=pooled, dtype=self.dtype, split_by_bilmo=split_by_bilmo)
+
+    def about(self, elmo: Embedder) -> dict[str, str]:
+        """What a file says about how it was made."""
+        layers = [self.mix] if isinstance(self.mix, str | int) else self.mix
+        return {
+            "bilmo": __version__,
+            "model": self.model,
+            "model_hash": elmo.bundle.identity("all"),
+            "mix": ",".join(map(str, layers)),
+            "pool": self.pool,
+            "lang": self.lang,
+            "start": elmo.start,
+            "precision": elmo.precision,
+        }
 
 
 @dataclass(frozen=True)
@@ -93,7 +107,7 @@ Event = Started | Step | Finished
 def run(elmo: Embedder, inputs: Inputs, output: Path, settings: EmbedSettings) -> Generator[Event, None, None]:
     """Embed everything, or resume the same run where it was stopped; the file appears when it is complete."""
     embeddings.check(output, compress=settings.compress)
-    spec = settings.spec(elmo)
+    spec = replace(settings.spec(elmo), about=settings.about(elmo))
     survey = None if inputs.piped else inputs.survey()
     identity = None if survey is None else _identity(elmo, survey.digest, settings)
     with open_parts(output, spec, identity, embeddings.beside(output)) as parts:
@@ -173,24 +187,16 @@ def _embedded(
 
 
 def _embedded_text(item: Item, sentences: list[Sentence], vectors: Floats) -> EmbeddedText:
-    text = item.strip() if isinstance(item, str) else " ".join(item)
+    text = item if isinstance(item, str) else " ".join(item)
     return EmbeddedText(text, list(chain.from_iterable(sentences)), vectors)
 
 
 def _identity(elmo: Embedder, digest: str, settings: EmbedSettings) -> Identity:
     """What a run must have in common with the one that it resumes."""
     chosen = asdict(settings) | {"start": elmo.start, "precision": elmo.precision, "bilmo version": __version__}
-    inputs = {"the model": _fingerprint(elmo.bundle), "the text": digest, "the word cache": chosen.pop("word_cache")}
+    inputs = {"the model": elmo.bundle.identity("all"), "the text": digest, "the word cache": chosen.pop("word_cache")}
+    del chosen["model"]  # a name is not an identity
     return Identity(chosen, inputs)
-
-
-def _fingerprint(bundle: Bundle) -> str:
-    """Of everything in a model that a vector depends on, a learned start included."""
-    digest = hashlib.sha256(bundle.identity().encode("ascii"))
-    if bundle.start is not None:
-        for value in bundle.start.named().values():
-            digest.update(value.contiguous().numpy().data)
-    return digest.hexdigest()[:32]
 
 
 def _expected_tokens(elmo: Embedder, inputs: Inputs, characters: int) -> int:

@@ -6,7 +6,7 @@ Knows: every reader and writer. Blind to: running networks.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -18,6 +18,7 @@ from bilmo.store import model_folder as own
 from bilmo.store.bundle import Bundle
 from bilmo.store.installed import installed
 from bilmo.store.model_folder import DType
+from bilmo.store.published import published
 
 log = logging.getLogger(__name__)
 Target = Literal["bilmo", "allennlp"]
@@ -73,8 +74,7 @@ def _read(path: Path) -> Bundle:
         models = installed()
         if str(path) in models:
             return own.read(models[str(path)])
-        hint = f"; installed models: {', '.join(models) or 'none'}" if len(path.parts) == 1 else ""
-        raise NotAModel(f"{path}: there is no such file or folder{hint}")
+        raise NotAModel(f"{path}: there is no such file or folder{_hint(path, models)}")
     if not path.is_file():
         raise NotAModel(f"{path}: is neither a file nor a folder")
     if path.name in IN_FOLDER:
@@ -86,6 +86,15 @@ def _read(path: Path) -> Bundle:
     raise NotAModel(
         f"{path}: is not a model. Accepted: a folder or zip with {_accepted()}; or the weights file itself."
     )
+
+
+def _hint(path: Path, models: Mapping[str, Path]) -> str:
+    """What a user may have meant by a name that is neither a path nor an installed model."""
+    if len(path.parts) != 1:
+        return ""
+    if str(path) in published():
+        return f". `bilmo get {path}` installs the published model of this name."
+    return f"; installed models: {', '.join(models) or 'none'}"
 
 
 def files_of(path: Path) -> list[Path]:

@@ -16,7 +16,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 from zlib import error as ZlibError
 
 from bilmo.errors import BilmoError, DamagedFile, TextError, need
@@ -28,6 +28,8 @@ Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
 # A compressed file is recognised by its first bytes, whatever its name.
 GZIP, XZ, ZSTD = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 ZSTD_MODULE = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+LONGEST_LINE = 1 << 26
+"""Bytes of a line, some ten million words: a small compressed file may hold gigabytes without a line end."""
 
 
 @contextmanager
@@ -84,7 +86,7 @@ def lines(path: Path) -> Generator[str, None, None]:
     For lists of words and characters, which may contain any character; `text_lines` is for text.
     """
     with open_bytes(path) as file:
-        yield from _decoded(file, str(path))
+        yield from decoded_lines(file, str(path))
 
 
 def text_lines(path: Path) -> Iterator[str]:
@@ -153,18 +155,21 @@ def _zipped(path: Path) -> Iterator[str]:
         with zipfile.ZipFile(path) as archive:
             for member in sorted(archive.namelist()):
                 if not member.endswith("/") and not member.startswith("__MACOSX"):
-                    with archive.open(member) as file:
-                        yield from _without_zeros(_decoded(file, f"{path}: {member}"), f"{path}: {member}")
+                    with archive.open(member) as packed:
+                        file = io.BufferedReader(cast("io.RawIOBase", packed))  # its own readline is slow
+                        name = f"{path}: {member}"
+                        yield from _without_zeros(decoded_lines(file, name), name)
     except BilmoError:
         raise
     except Exception as error:  # a damaged zip raises many kinds of errors
         raise DamagedFile(f"{path}: cannot be unpacked ({error}). The zip is damaged or encrypted.") from None
 
 
-def _decoded(file: IO[bytes], name: str) -> Iterator[str]:
+def decoded_lines(file: IO[bytes], name: str) -> Iterator[str]:
+    r"""Lines of UTF-8 text in an open file, without their ends. Only "\n" or "\r\n" ends a line."""
     number = 0
     try:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(byte_lines(file, name, LONGEST_LINE), start=1):
             text = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
             yield text.removeprefix("\ufeff") if number == 1 else text
     except UnicodeDecodeError as error:
@@ -177,6 +182,19 @@ def _decoded(file: IO[bytes], name: str) -> Iterator[str]:
             f"{name}: decompression failed after line {number} ({error}). "
             "The file is truncated or damaged; download it again."
         ) from None
+
+
+def byte_lines(file: IO[bytes], name: str, longest: int) -> Iterator[bytes]:
+    """Lines with their ends. One of more than `longest` bytes is refused before it is in memory."""
+    number = 0
+    while line := file.readline(longest + 1):
+        number += 1
+        if len(line) > longest:
+            raise TextError(
+                f"{name}, line {number}: has more than {longest:,} bytes without a line end, so it is not lines of "
+                "text. Name only text files, and put line ends between paragraphs."
+            )
+        yield line
 
 
 def _advice(line: bytes) -> str:

@@ -86,7 +86,7 @@ def fit(task: AnyTask) -> Callable[..., None]:
     )
 
 
-def show_score(estimator: AnyEstimator, examples: Sequence[Any], answers: Sequence[Any]) -> None:
+def show_score(estimator: AnyEstimator, examples: Sequence[Any], answers: Sequence[Any], *, json: bool = False) -> None:
     """Predict and measure; labels that do not occur in the training data can never be predicted, so they are named."""
     from bilmo.cli.show import learning, messages
 
@@ -94,7 +94,8 @@ def show_score(estimator: AnyEstimator, examples: Sequence[Any], answers: Sequen
     if unseen:
         named = ", ".join(f"{label} ({count:,})" for label, count in unseen.items())
         messages.note(f"labels that are not in the training data and are never predicted: {named}")
-    learning.score(estimator.prepared_.measure(answers, estimator.answers(examples)))
+    found = estimator.prepared_.measure(answers, estimator.answers(examples))
+    learning.score_json(found) if json else learning.score(found)
 
 
 app = task_group(fit, "Fit a task on labelled examples, on top of a model. `bilmo fit TASK --help` lists its options.")

@@ -14,11 +14,12 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 
+from bilmo.cli.completion import complete_one_of
 from bilmo.cli.options import with_shared_options
 from bilmo.cli.show.examples import epilog
 
@@ -80,7 +81,9 @@ def with_settings(
         if field.name not in without:
             kind = {int: int, float: float, bool: bool}.get(hints[field.name], str)
             flag = [f"--{field.name.replace('_', '-')}"] if kind is bool else []  # no --no-... beside it
-            option = typer.Option(*flag, help=docs[field.name])
+            values = [str(value) for value in get_args(hints[field.name]) if isinstance(value, str)]  # of a Literal
+            complete = complete_one_of(*values) if values else None
+            option = typer.Option(*flag, help=docs[field.name], autocompletion=complete)
             own.append(
                 inspect.Parameter(
                     field.name,

@@ -16,11 +16,12 @@ from pathlib import Path
 import numpy as np
 
 from bilmo.errors import DamagedFile
+from bilmo.store import checkpoint
 from bilmo.store.checkpoint import CHECKPOINT
 from bilmo.store.run import WORK, Identity, open_run
-from bilmo.tasks.core import checkpoint, task_folder
+from bilmo.tasks.core import task_folder
 from bilmo.tasks.core.estimator import Estimator, Training
-from bilmo.tasks.core.events import Epoch, Event, Finished
+from bilmo.tasks.core.events import Epoch, Event, Finished, Progress
 from bilmo.tasks.core.spec import Answer, Dataset, Example, ItemT, SettingsT
 from bilmo.tasks.network.words import identity as identity_of_words
 
@@ -81,7 +82,7 @@ def _plain(value: object) -> object:
 
 
 def _resume(training: Training[Example, ItemT, Answer, SettingsT], path: Path) -> None:
-    saved = checkpoint.read(path)
+    saved = checkpoint.read(path, Progress)
     try:
         training.loop.resume(saved)
     except ValueError as error:
