@@ -67,7 +67,8 @@ def everything(folder: Path) -> dict[str, bytes]:
 
 def vectors(path: Path) -> tuple[list[np.ndarray], dict[str, str]]:
     with h5py.File(path) as file:
-        return [file[str(k)][...] for k in range(len(file) - 1)], json.loads(file["sentence_to_index"][0])
+        number = sum(name.isdigit() for name in file)
+        return [file[str(k)][...] for k in range(number)], json.loads(file["sentence_to_index"][0])
 
 
 def assert_same(found: list[np.ndarray], expected: list[np.ndarray]) -> None:
@@ -151,7 +152,7 @@ def test_convert_refuses_what_the_layout_cannot_hold(run, tmp_path, out):
 
 def test_embed_writes_every_line_in_its_order(run, ready, text, out):
     result = run("embed", ready, text, "-o", out / "v.h5")
-    assert (result.code, result.out, result.err) == (0, f"{out / 'v.h5'}: 5 sentences, 12 tokens, lang: spaces\n", "")
+    assert (result.code, result.out, result.err) == (0, f"{out / 'v.h5'}: 5 sentences, 12 tokens, lang: auto\n", "")
     found, numbers = vectors(out / "v.h5")
     assert_same(found, bilmo.load(ready).layers(SENTENCES))
     assert numbers == {"The cat sat": "3", "": "1", "Oslo sleeps .": "2", "naïve  漢字\t.": "4"}
@@ -206,9 +207,9 @@ def test_an_empty_text_gives_no_vectors(run, ready, out):
 def test_embed_replaces_a_file_only_if_it_succeeds(run, ready, text, out, tmp_path):
     (out / "v.h5").write_text("old")
     (tmp_path / "bad.txt").write_bytes(b"fine\n" * 600 + b"\xff\n")
-    assert run("embed", ready, tmp_path / "bad.txt", "-o", out / "v.h5").code == 1
+    assert run("embed", ready, tmp_path / "bad.txt", "-o", out / "v.h5", "--overwrite").code == 1
     assert everything(out) == {"v.h5": b"old"}
-    assert run("embed", ready, text, "-o", out / "v.h5").code == 0
+    assert run("embed", ready, text, "-o", out / "v.h5", "--overwrite").code == 0
     assert len(vectors(out / "v.h5")[0]) == 5
 
 
@@ -567,7 +568,7 @@ def test_text_in_a_pipe_becomes_vectors_in_a_file(start, ready, tmp_path):
     process = start("embed", ready, "-", "-o", tmp_path / "v.h5")
     output, error = process.communicate(TEXT)
     assert (process.returncode, error) == (0, "")
-    assert output == f"{tmp_path / 'v.h5'}: 5 sentences, 12 tokens, lang: spaces\n"
+    assert output == f"{tmp_path / 'v.h5'}: 5 sentences, 12 tokens, lang: auto\n"
     assert_same(vectors(tmp_path / "v.h5")[0], bilmo.load(ready).layers(SENTENCES))
 
 
