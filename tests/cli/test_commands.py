@@ -23,7 +23,7 @@ import torch
 
 import bilmo
 from bilmo.cli.show import tables as show
-from bilmo.embed.embedder import settled
+from bilmo.embed.loaded import settled
 from bilmo.formats import open as layouts
 
 import old_models
