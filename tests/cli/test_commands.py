@@ -506,6 +506,31 @@ def test_text_that_cannot_be_read_is_reported_and_nothing_is_written(run, ready,
     assert list(out.iterdir()) == []
 
 
+TEXT_COMMANDS = [
+    ("embed", "{model}", "{text}"),
+    ("embed", "{model}", "{text}", "-o", "v.h5"),
+    ("embed", "{model}", "{text}", "--field", "x"),
+    ("evaluate", "{model}", "{text}"),
+    ("word-cache", "{model}", "{text}", "-o", "words"),
+    ("similar", "{model}", "cat", "--in", "{text}"),
+    ("train", "{text}", "-o", "new"),
+    ("finetune", "{model}", "{text}", "-o", "new"),
+    ("fit", "classify", "{model}", "--train", "{text}", "-o", "new"),
+    ("fit", "tag", "{model}", "--train", "{text}", "-o", "new"),
+    ("compare", "classify", "{model}", "--train", "{text}"),
+]
+
+
+@pytest.mark.parametrize("command", TEXT_COMMANDS, ids=lambda command: " ".join(command[::2]))
+def test_every_command_refuses_utf16_without_a_byte_order_mark(run, ready, tmp_path, out, monkeypatch, command):
+    (tmp_path / "text").write_bytes("a\tcat sat\n".encode("utf-16-le") * 30)
+    monkeypatch.chdir(out)
+    result = run(*(part.format(model=ready, text=tmp_path / "text") for part in command))
+    assert (result.code, result.out) == (1, "")
+    assert "text, line 1: contains zero bytes, so it is not UTF-8 text." in result.err
+    assert list(out.iterdir()) == []
+
+
 def test_errors_of_the_file_system_are_reported_without_a_traceback(run, model, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
