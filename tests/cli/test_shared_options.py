@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import signal
+from pathlib import Path
+
 import pytest
 import torch
 
 from cli.test_help import COMMANDS, TASKS, inner
-from program import program
+from program import SignalAfter, program, started
 from small_runs import write_text
 
+ROOT = Path(__file__).parents[2]
 TRAIN = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml", "--epochs", "0.3")
 NOT_COMPUTING = {"models", "info"}
 LEAVES = {
@@ -83,3 +88,23 @@ def test_threads_are_set_in_every_command_that_computes(folder, command):
     finally:
         torch.set_num_threads(before)
     assert program(folder, *command, "--threads", "0").code == 2
+
+
+CODES = {
+    0: ("models",),
+    1: ("info", "nothing"),
+    2: ("info", "--unknown"),
+    130: ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml"),
+}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_exit_codes_are_those_of_the_guide(folder, code):
+    guide = (ROOT / "docs" / "guides" / "command-line.md").read_text(encoding="utf-8")
+    assert [int(found) for found in re.findall(r"^\| (\d+) \| ", guide, re.MULTILINE)] == list(CODES)
+    if code == 130:
+        process = started(folder, *CODES[code], after=SignalAfter("bilmo.training.run", "_save", 1, signal.SIGINT))
+        assert "bilmo: interrupted" in process.communicate()[1]
+        assert process.returncode == code
+    else:
+        assert program(folder, *CODES[code]).code == code

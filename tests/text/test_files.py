@@ -295,7 +295,7 @@ def test_cuts_and_flips_of_a_zip_of_text_are_read_or_refused(path, kind):
             assert str(path) in str(error)
 
 
-@pytest.mark.parametrize("kind", ["plain", "gz", "xz", "zip"])
+@pytest.mark.parametrize("kind", ["plain", "gz", "zip"])
 def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(path, kind, monkeypatch):
     monkeypatch.setattr("bilmo.text.files.LONGEST_LINE", 1 << 20)
     size = 1 << 27
@@ -304,10 +304,10 @@ def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(path, kind,
             for _ in range(size >> 20):
                 file.write(b"a" * (1 << 20))
     else:
-        path.write_bytes(b"fine\n" + packed(kind, b"a" * size) if kind == "plain" else packed(kind, b"a" * size))
+        path.write_bytes(packed(kind, b"a" * size))
     with (
         little_memory(),
-        pytest.raises(TextError, match=r"line [12]: has more than 1,048,576 bytes without a line end"),
+        pytest.raises(TextError, match="line 1: has more than 1,048,576 bytes without a line end"),
     ):
         list(all_lines([path]))
 
