@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from bilmo.embed.embedder import Embedder
+from bilmo.embed.texts import SPLIT_RULES
 from bilmo.errors import BilmoError, ConfigError, TextError
 from bilmo.ids.batch import Indexer, by_length
 from bilmo.ids.chars import ByteChars
@@ -37,8 +38,6 @@ from bilmo.training.cost import need_memory
 
 BATCH_TOKENS = 4096
 """About how many tokens are predicted at a time."""
-MODEL_SPLITS = ("en", "west", "zh")
-"""Rules of splitting that a model can name; "spaces" says nothing about raw text."""
 Result = TypeVar("Result")
 
 
@@ -348,4 +347,4 @@ def run_items(
 def model_split(elmo: Embedder | None) -> str:
     """How the training text of a biLM was split; empty where the model does not name any rules."""
     found = elmo.bundle.lang if elmo is not None else ""
-    return found if found in MODEL_SPLITS else ""
+    return found if found in SPLIT_RULES else ""
