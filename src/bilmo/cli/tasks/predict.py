@@ -73,7 +73,7 @@ def predict(
         file: TextIO = sys.stdout
         if output:
             partial = stack.enter_context(new_file(output))
-            file = stack.enter_context(partial.open("w", encoding="utf-8", newline="\n"))
+            file = stack.enter_context(partial.open("w", encoding="utf-8", errors="backslashreplace", newline="\n"))
         header = prepared.header(written, probabilities=probabilities)
         if header is not None:
             print(header, file=file)
