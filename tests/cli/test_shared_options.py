@@ -16,6 +16,8 @@ from small_runs import write_text
 ROOT = Path(__file__).parents[2]
 TRAIN = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml", "--epochs", "0.3")
 NOT_COMPUTING = {"models", "info"}
+ONLY_CPU = {"convert", "get"}
+"""They compute only the settled start of sentences."""
 LEAVES = {
     f"{name} {task}" if task else name: inner(command, task) if task else command
     for name, command in COMMANDS.items()
@@ -28,6 +30,7 @@ def test_every_command_has_the_shared_options(name):
     options = {option for parameter in LEAVES[name].params for option in parameter.opts}
     assert {"--quiet", "-q", "--verbose", "-v"} <= options
     assert ("--threads" in options) == (name not in NOT_COMPUTING)
+    assert ("--device" in options) == (name not in NOT_COMPUTING | ONLY_CPU)
 
 
 @pytest.fixture
@@ -69,6 +72,30 @@ def test_verbose_shows_details_and_the_traceback_of_an_error(folder):
     done = program(folder, "info", "nothing", "-v")
     assert done.code == 1 and "Traceback" in done.err and done.err.splitlines()[-1].startswith("bilmo: nothing: ")
     assert "Traceback" not in program(folder, "info", "nothing").err
+
+
+def test_a_device_that_does_not_exist_is_refused_by_every_command(folder):
+    assert program(folder, *TRAIN, "-q").code == 0
+    rows = [f"{'good' if k % 2 else 'bad'}\tthe cat {'sat' if k % 2 else 'saw'} {k}" for k in range(24)]
+    (folder / "data").write_text("\n".join(rows), encoding="utf-8")
+    fit = ("fit", "classify", "model", "--train", "data", "-o", "task", "--epochs", "1", "--hidden", "4", "-q")
+    assert program(folder, *fit, "--device", "cpu").code == 0
+    for command in (
+        ("embed", "model", "text.txt", "-o", "v.npy"),
+        ("evaluate", "model", "text.txt"),
+        ("similar", "model", "cat"),
+        ("word-cache", "model", "text.txt", "-o", "words"),
+        ("train", "text.txt", "-o", "new"),
+        ("finetune", "model", "text.txt", "-o", "new"),
+        ("fit", "classify", "model", "--train", "data", "-o", "new"),
+        ("compare", "classify", "model", "--train", "data"),
+        ("predict", "task", "data"),
+        ("score", "task", "data"),
+    ):
+        done = program(folder, *command, "--device", "gpu")
+        assert (done.code, done.out) == (1, "") and "device is 'gpu'; accepted: auto, cpu, cuda, mps" in done.err
+    plain, moved = (program(folder, "predict", "task", "data", *device) for device in ((), ("--device", "auto")))
+    assert plain.out == moved.out
 
 
 def test_quiet_and_verbose_contradict_each_other(folder):
