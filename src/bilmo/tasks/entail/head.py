@@ -61,7 +61,7 @@ class PairHead(LabelHead[PairItem, Label]):
 
     def _read(self, text: TaskVectors) -> Tensor:
         """(B, T, E): each token in its own text."""
-        x: Tensor = self.dropout(self.encode(text.vectors, text.mask))
+        x: Tensor = self.encode(text.vectors, text.mask)  # without dropout, which would make the alignment noisy
         return x if text.output_mix is None else torch.cat([x, text.output_mix], dim=-1)
 
     def _compose(self, own: Tensor, aligned: Tensor, mask: Tensor) -> Tensor:

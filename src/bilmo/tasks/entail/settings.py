@@ -12,4 +12,7 @@ from bilmo.tasks.core.settings import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class EntailSettings(Settings):
-    """The settings of all tasks."""
+    """The settings of all tasks; less dropout, which would hide which tokens match."""
+
+    dropout: float = 0.2
+    """Dropout on the input vectors and on the layers after the alignment."""
