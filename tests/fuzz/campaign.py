@@ -55,11 +55,7 @@ class Process:
         memory = Path("/dev/shm")
         self.root = Path(tempfile.mkdtemp(prefix="bilmo-fuzz-", dir=memory if memory.is_dir() else None))
         self.errors = (self.root / "errors").open("w+", errors="replace")
-        environment = os.environ | {
-            "OMP_NUM_THREADS": "1",
-            "OMP_WAIT_POLICY": "passive",
-            "PYTHONPATH": str(HERE.parent),
-        }
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "fuzz.worker", name, str(self.root / "box")],
             stdin=subprocess.PIPE,
@@ -84,10 +80,9 @@ class Process:
         said = self.said()
         hang = "Timeout (" in said
         current = json.loads((self.root / "box" / "current.json").read_text())
-        frames = [line for line in said.splitlines() if "/bilmo/" in line]
-        place = frames[0].strip() if frames else ""
-        where = f"{'hang' if hang else f'crash, code {code}'} {place.split('/')[-1]}"
-        failure = {"case": current["case"], "where": where, "message": f"{where}\n{said[-2000:]}"}
+        frames = [line.strip().split("/bilmo/")[1] for line in said.splitlines() if "/bilmo/" in line]
+        where = f"{'hang' if hang else f'crash, code {code}'} {frames[0] if frames else said[-300:]}"
+        failure = {"case": current["case"], "where": where, "message": "\n    ".join([where, *frames[1:6]])}
         counts = Counter(current["counts"]) + Counter({"failed": 1})
         return {"counts": counts, "failures": [failure], "seconds": 0.0, "ended": True}
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import click
 import typer
 from hypothesis import strategies as st
 
@@ -115,10 +115,10 @@ SKIPPED = {"help", "version", "verbose"}
 """`--verbose` shows a traceback on purpose."""
 
 
-def commands() -> dict[str, click.Command]:
+def commands() -> dict[str, Any]:
     """Every command that can be run, by its words."""
 
-    def walk(prefix: str, command: Any) -> dict[str, click.Command]:
+    def walk(prefix: str, command: Any) -> dict[str, Any]:
         if not isinstance(getattr(command, "commands", None), dict):
             return {prefix.strip(): command}
         return {
@@ -130,19 +130,17 @@ def commands() -> dict[str, click.Command]:
     return walk("", typer.main.get_command(app))
 
 
-def values(parameter: click.Parameter) -> st.SearchStrategy[str]:
+def values(parameter: Any) -> st.SearchStrategy[str]:
     """Values for an option or an argument, most of them of the right kind."""
     if parameter.name in ("epochs", "minutes", "seeds"):
         return st.sampled_from(LENGTHS)
-    kind = parameter.type.name
-    right = {"integer": NUMBERS, "integer range": NUMBERS, "float": FRACTIONS, "float range": FRACTIONS}.get(
-        kind, WORDS
-    )
-    if isinstance(parameter.type, click.Choice):
-        right = tuple(map(str, parameter.type.choices))
+    kind = parameter.type_descriptor.annotation
+    right: tuple[str, ...] = {int: NUMBERS, float: FRACTIONS}.get(kind, WORDS)
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        right = tuple(kind)
     elif parameter.name in ("output", "new"):
         right = OUTPUTS
-    elif "path" in kind or isinstance(parameter, click.Argument):
+    elif kind is Path or parameter.param_type_name == "argument":
         right = INPUTS
     return st.one_of(*[st.sampled_from(right)] * 6, st.sampled_from((*ODD, *INPUTS, *NUMBERS[:3])))
 
@@ -196,7 +194,7 @@ class Commands(Target):
         for parameter in self.known[name].params:
             if parameter.name in SKIPPED:
                 continue
-            if isinstance(parameter, click.Argument):
+            if parameter.param_type_name == "argument":
                 number = 3 if parameter.nargs == -1 else 1
                 parts.append(st.lists(values(parameter), min_size=1, max_size=number))
                 continue

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bilmo.cli.app import main
+from bilmo.cli import app as program
 from fuzz.guard import GUARD
 from fuzz.target import Box, Failure
 
@@ -97,9 +97,15 @@ def _run(
         sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
         os.chdir(folder)
         sys.argv = ["bilmo", *arguments]
-        before()
+        plain = program._run
+
+        def run() -> None:
+            before()
+            plain()
+
+        program._run = run  # the first lines of `main` are no part of a command
         try:
-            main()
+            program.main()
             code = 0
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else int(bool(stop.code))

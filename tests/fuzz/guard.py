@@ -18,7 +18,9 @@ PATHS = {
     **{"os.rename": (0, 1), "os.link": (1,), "os.symlink": (1,), "open": (0,)},
 }
 """Operations that change files, and which of their arguments are the paths that they change."""
-NEVER = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "socket.connect", "socket.bind", "os.kill")
+WITHOUT_FOLDER = ("open", "os.truncate")
+"""Of the others, the last argument is the open folder that a path is relative to, or -1."""
+NEVER = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "socket.connect", "socket.bind")
 
 
 class Trespass(BaseException):
@@ -50,7 +52,7 @@ class Guard:
             return
         for number in PATHS[event]:
             path = given[number]
-            if not isinstance(path, int) and not self._inside(path, given[-1]):
+            if not isinstance(path, int) and not self._inside(path, -1 if event in WITHOUT_FOLDER else given[-1]):
                 self._refuse(f"{event} {os.fsdecode(path)}")
         self.before_change()
 

@@ -99,14 +99,14 @@ class Worker:
             if not self.failures:
                 raise
             last = list(self.failures.values())[-1]
-            last["message"] += f" (not each time: {type(error).__name__})"
+            last["message"] += f" (not each time: {type(error).__name__} {error})"
 
 
 def place_of(error: BaseException) -> str:
     """Kind and place of an error: the same mistake found twice is one failure."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/bilmo/" in frame.filename]
     place = f"{Path(frames[-1].filename).name}:{frames[-1].name}" if frames else ""
-    what = str(error).split(":")[0][:60] if isinstance(error, Failure) else ""
+    what = ": ".join(str(error).split(": ")[:2])[:100] if isinstance(error, Failure) else ""
     return " ".join(filter(None, (type(error).__name__, what, place)))
 
 
@@ -124,9 +124,9 @@ def main() -> None:
         os.environ[variable] = str(box.root / folder)
     os.chdir(box.root / "home")
     sys.dont_write_bytecode = True
+    GUARD.start(box.root / folder for folder in ("case", "tmp", "cache", "streams"))
     target = TARGETS[name]()
     target.prepare(box)
-    GUARD.start(box.root / folder for folder in ("case", "tmp", "cache", "streams"))
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MOST_MEMORY, resource.RLIM_INFINITY))
     print("ready", file=answers, flush=True)
