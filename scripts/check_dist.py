@@ -16,6 +16,7 @@ WHEEL = [
     "bilmo/models/en/model.safetensors",
     "bilmo/models/zh/model.safetensors",
     "bilmo/models/zh/chars.txt",
+    "bilmo/models/published.toml",
     "bilmo/training/recipes/novel.toml",
 ]
 SOURCE = ["pyproject.toml", "README.md", "LICENSE", "Makefile", "constraints.txt", "mkdocs.yml", "tests/test_docs.py"]

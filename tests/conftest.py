@@ -53,6 +53,7 @@ def start() -> Iterator[Callable[..., "Popen[str]"]]:
 def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test touches the user's own files."""
     monkeypatch.setenv("BILMO_CACHE", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setenv("BILMO_MODELS", str(tmp_path_factory.mktemp("models")))
 
 
 @pytest.fixture

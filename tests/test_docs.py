@@ -14,6 +14,8 @@ from bilmo.formats import open as layouts
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
 from bilmo.store import model_folder as folder
 from bilmo.store.bundle import Bundle
+from bilmo.store.published import published
+from file_server import serving
 from program import program
 
 ROOT = Path(__file__).parents[1]
@@ -59,7 +61,12 @@ def workplace(tmp_path, monkeypatch):
     (tmp_path / "实体.conll").write_text(tagged, encoding="utf-8")
     (tmp_path / "glove.txt").write_text("the 0.1 0.2 0.3\ncat 0.3 0.1 0.2\n")
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    with serving() as mirror:  # of a published model that the pages install
+        for file in published()["elmo-small"].urls():
+            (source,) = (tmp_path / "old-model").glob(f"*{Path(file).suffix}")
+            mirror.files[f"/elmo-small/{file}"] = source.read_bytes()
+        monkeypatch.setenv("BILMO_MIRROR", mirror.address)
+        yield tmp_path
 
 
 def test_the_pages_are_found_and_show_something():

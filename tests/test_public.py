@@ -14,7 +14,7 @@ import bilmo
 from task_data import made
 
 NAMES = (
-    "BiLM BiLMConfig BilmoError Classifier Embedder Layers Mix Tagger convert evaluate finetune load models train"
+    "BiLM BiLMConfig BilmoError Classifier Embedder Layers Mix Tagger convert evaluate finetune get load models train"
 ).split()
 INTERNAL = {
     "Embedder": {"carried", "set_carried", "embed_rows", "sentences"},

@@ -38,7 +38,7 @@ SUB_RANK = {
     "cli": {"show": 0, "tasks": 1, TOP: 2},
 }
 """The same inside a room: by folder, TOP for files beside the folders, OTHER for every other folder (each task)."""
-SHARED = {"net": {"config"}, "cli": {"options"}}
+SHARED = {"net": {"config"}, "cli": {"options", "completion"}}
 """Files beside the folders of a room that every folder in it may import."""
 WHOLE_PACKAGE = "bilmo"
 """What `import bilmo` means: its names come from the upper rooms, so no room may use it."""

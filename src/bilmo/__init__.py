@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bilmo.api.convert import convert as convert
     from bilmo.api.evaluate import evaluate as evaluate
+    from bilmo.api.get import get as get
     from bilmo.api.models import models as models
     from bilmo.api.train import finetune as finetune
     from bilmo.api.train import train as train
@@ -45,6 +46,7 @@ _HOMES = {
     "convert": "bilmo.api.convert",
     "evaluate": "bilmo.api.evaluate",
     "finetune": "bilmo.api.train",
+    "get": "bilmo.api.get",
     "load": "bilmo.embed.load",
     "models": "bilmo.api.models",
     "train": "bilmo.api.train",

@@ -381,15 +381,15 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "our weights cut short": (
         cut(write_own, "model.safetensors", lambda b: b[:-5]),
-        "model.safetensors: cannot be read as safetensors .* Download or convert",
+        "model.safetensors: is not the file that was saved .* Download or convert",
     ),
     "our settings misspelt": (
         cut(write_own, "config.json", lambda b: b.replace(b'"width"', b'"widht"', 1)),
         "config.json: invalid settings.*widht",
     ),
     "a newer folder": (
-        cut(write_own, "config.json", lambda b: b.replace(b'"bilmo_format": 2', b'"bilmo_format": 9')),
-        "config.json: the folder has format 9; this version of bilmo reads formats 1 to 2. Install a newer version",
+        cut(write_own, "config.json", lambda b: b.replace(b'"bilmo_format": 3', b'"bilmo_format": 9')),
+        "config.json: has format 9; this version of bilmo reads formats 1 to 3. Install a newer version",
     ),
 }
 
@@ -469,7 +469,7 @@ def test_a_folder_without_write_permission_is_reported(run, model, text, out):
         ),
         (("{text}", "-o", "{out}"), "out: the extension selects the format"),
         (("{out}/nowhere.txt", "-o", "{out}/v.h5"), "nowhere.txt: there is no such file"),
-        (("{out}", "-o", "{out}/v.h5"), "out: the folder contains no files"),
+        (("{out}", "-o", "{out}/../v.h5"), "out: the folder contains no files"),
         (
             ("{text}", "-o", "{out}/v.h5", "--mix", "best"),
             "--mix is 'best'; accepted: all, mean, top, concat, or layer numbers",

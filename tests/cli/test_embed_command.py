@@ -77,9 +77,10 @@ def test_on_a_terminal_vectors_are_shown_as_a_table(bank, elmo, monkeypatch):
 
 
 def test_odd_characters_and_blank_lines_pass_through_a_pipe(bank, elmo):
-    result = bank("-", "--pool", "mean", "--dtype", "float16", "--lang", "spaces", stdin=b"a\0b c\n\nd")
+    text = '{"x": "a\\u0000b c\\ud800"}\n\n{"x": "d"}'
+    result = bank("-", "--field", "x", "--pool", "mean", "--dtype", "float16", "--lang", "spaces", stdin=text)
     rows = [json.loads(line) for line in result.out.splitlines()]
-    assert [row["tokens"] for row in rows] == [["a\0b", "c"], [], ["d"]]
+    assert [row["tokens"] for row in rows] == [["a\0b", "c\ud800"], [], ["d"]]
     expected = elmo.embed([row["tokens"] for row in rows], pool="mean", dtype="float16")
     assert all(np.array_equal(np.array(row["vector"], np.float16), e) for row, e in zip(rows, expected, strict=True))
 
@@ -144,10 +145,10 @@ def test_one_vector_per_sentence(bank, here, elmo):
 def test_several_inputs_of_every_kind_at_once(bank, here, elmo):
     (here / "folder").mkdir()
     (here / "folder" / "a.gz").write_bytes(gzip.compress(b"one two"))
-    for _ in range(2):  # the second time, the output is already in the folder
-        result = bank("folder", "three four", "-", "-o", "folder/v.npz", "--lang", "spaces", stdin=b"five\n")
-        assert result.out == "folder/v.npz: 3 sentences, 5 tokens, lang: spaces\n"
-        with np.load("folder/v.npz") as file:
+    for _ in range(2):  # the second time, the output is replaced
+        result = bank("folder", "three four", "-", "-o", "v.npz", "--lang", "spaces", stdin=b"five\n")
+        assert result.out == "v.npz: 3 sentences, 5 tokens, lang: spaces\n"
+        with np.load("v.npz") as file:
             assert json.loads(file["tokens.json"]) == [["one", "two"], ["three", "four"], ["five"]]
 
 
@@ -220,6 +221,6 @@ def test_int8_and_precomputed_words(bank, here, elmo, model):
     assert found.shape == expected.shape
     assert 1e-7 < np.abs(found - expected).max() < 0.1
     assert program(here, "word-cache", model, "raw.txt", "-o", "words.safetensors").code == 0
-    assert bank("raw.txt", "-o", "v.npy", "--word-cache", "words.safetensors").code == 0
-    assert close(np.load("v.npy"), expected)
-    assert bank("raw.txt", "-o", "v.npy", "--word-cache", "nowhere").code == 1
+    assert bank("raw.txt", "-o", "w.npy", "--word-cache", "words.safetensors").code == 0
+    assert close(np.load("w.npy"), expected)
+    assert bank("raw.txt", "-o", "x.npy", "--word-cache", "nowhere").code == 1

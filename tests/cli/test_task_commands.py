@@ -6,9 +6,11 @@ import json
 import re
 import shutil
 import signal
+from dataclasses import replace
 
 import pytest
 
+from bilmo.store import model_folder as folders
 from bilmo.tasks.data import columns, spans
 from program import SignalAfter, started
 
@@ -181,8 +183,8 @@ def test_a_tagger_splits_raw_text_and_leaves_tokenized_text_as_it_is(run, model,
     train = tmp_path / "a.conll"
     ok(run("fit", "tag", model, "--train", train, "-o", tmp_path / "west", "--lang", "west", *QUICK))
     assert tokens(tmp_path / "west", stdin="it's\n")[1] == [["it's"]]
-    (model / "README.md").write_text("# Model card\n\n| lang | zh |\n", encoding="utf-8")
-    ok(run("fit", "tag", model, "--train", train, "-o", tmp_path / "zh", *QUICK))
+    folders.write(replace(folders.read(model), lang="zh"), tmp_path / "chinese")
+    ok(run("fit", "tag", tmp_path / "chinese", "--train", train, "-o", tmp_path / "zh", *QUICK))
     assert "split as zh" in tokens(tmp_path / "zh", stdin="it's\n")[0]
 
 

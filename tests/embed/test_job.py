@@ -28,14 +28,14 @@ from bilmo.embed.embedder import settled
 from bilmo.embed.inputs import Inputs
 from bilmo.embed.job import EmbedSettings, Finished, Started, Step
 from bilmo.embed.output.parts import Parts, folder_of
-from bilmo.errors import ConfigError, OutputError
+from bilmo.errors import ConfigError, OutputError, TextError
 from bilmo.formats import open as layouts
 
 from old_models import write_hdf5
 
 LINES = 150
 FORKS = """
-import json, os, resource, signal, sys
+import contextlib, json, os, resource, signal, sys
 import torch
 import bilmo.cli.app, bilmo.embed.job as job, bilmo.embed.output.hdf5
 from bilmo.embed.embedder import Embedder
@@ -66,12 +66,14 @@ for line in sys.stdin:
         return usual(self, rows, **settings)
     Embedder.embed_rows = counted
     if order["after_part"]:
-        plain = Parts._count
-        def signalled(self, path):
-            plain(self, path)
-            Parts._count = plain
+        plain = Parts.new
+        @contextlib.contextmanager
+        def signalled(self, *given):
+            with plain(self, *given) as part:
+                yield part
+            Parts.new = plain
             signal.raise_signal(order["after_part"])
-        Parts._count = signalled
+        Parts.new = signalled
     sys.argv = ["bilmo", *order["arguments"]]
     code = 0
     try:
@@ -207,7 +209,7 @@ def parts(out: Path) -> list[Path]:
 
 def comment(part: Path) -> bytes:
     with zipfile.ZipFile(part) as archive:
-        return archive.comment
+        return archive.comment[:-64]
 
 
 def test_ctrl_c_keeps_finished_parts_and_says_so(forks, model, text, out):
@@ -314,10 +316,10 @@ def test_a_full_disk_keeps_finished_parts(model, text, out, monkeypatch):
     monkeypatch.setattr(job, "PART_TOKENS", 60)
     usual = Parts.new
 
-    def full(self, lengths):
+    def full(self, *given):
         if len(self.files) == 3:
             raise OutputError("No space left on device")
-        return usual(self, lengths)
+        return usual(self, *given)
 
     with monkeypatch.context() as patch, pytest.raises(OutputError, match="No space left"):
         patch.setattr(Parts, "new", full)
@@ -351,3 +353,98 @@ def test_parts_of_the_version_before_are_refused_by_name(model, text, out, monke
     with pytest.raises(OutputError, match=r"v\.h5: was started by another version of bilmo .*remove .*v\.h5\.parts"):
         events(model, text, out)
     assert parts(out)
+
+
+# A text that changes, and parts that are lost, while a run is stopped or at work
+
+CHANGES = {
+    "a later line is changed": lambda lines: [*lines[:-1], "other words"],
+    "an earlier line is changed": lambda lines: ["other words", *lines[1:]],
+    "cut off": lambda lines: lines[: LINES // 2],
+    "cut off within a line": lambda lines: [*lines[:-2], "cut"],
+    "appended to": lambda lines: [*lines, "one more line"],
+    "emptied": lambda lines: [],
+    "two lines are swapped": lambda lines: [*lines[:-3], lines[-1], lines[-2], lines[-3]],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("steps", [1, 4])
+def test_a_text_that_changes_during_the_run_is_refused_and_nothing_is_published(
+    model, text, out, monkeypatch, change, steps
+):
+    monkeypatch.setattr(job, "PART_TOKENS", 60)
+    whole = text.read_text(encoding="utf-8")
+    run = job.run(bilmo.load(model, lang="spaces"), Inputs((str(text),)), out, EmbedSettings(lang="spaces"))
+    for _ in range(steps):
+        next(run)
+    text.write_text("\n".join(CHANGES[change](whole.split("\n"))), encoding="utf-8")
+    with pytest.raises(
+        TextError, match=r"text\.txt: changed while it was being embedded, so nothing was written"
+    ) as error:
+        list(run)
+    left = [path.name for path in out.parent.iterdir()]
+    if "remove" in str(error.value):
+        assert str(folder_of(out)) in str(error.value) and left == [folder_of(out).name]
+        with pytest.raises(ConfigError, match="the text: not the same"):
+            events(model, text, out)
+    else:
+        assert left == []
+    text.write_text(whole, encoding="utf-8")  # the parts that were computed from another text are computed again
+    events(model, text, out)
+    found = read(out)
+    out.unlink()
+    events(model, text, out)
+    assert_same(found, read(out))
+
+
+def test_a_text_that_changes_and_changes_back_is_refused_or_right(model, text, out, monkeypatch):
+    """The part that is computed from another text does not fit the text any more."""
+    monkeypatch.setattr(job, "PART_TOKENS", 60)
+    whole = text.read_text(encoding="utf-8")
+    usual, calls = Inputs.items, []
+
+    def changing(self):
+        calls.append(1)
+        for number, item in enumerate(usual(self)):
+            yield "other words" if len(calls) == 2 and number == LINES // 2 else item
+
+    monkeypatch.setattr(Inputs, "items", changing)
+    with pytest.raises(TextError, match="changed while it was being embedded"):
+        events(model, text, out)
+    computed = len(parts(out))
+    first, *_ = events(model, text, out)
+    assert 0 < first.done_parts == computed  # as far as can be known before the text is read
+    expected = bilmo.load(model).layers([line.split() for line in whole.split("\n")])
+    assert_same(read(out), expected)
+
+
+@pytest.mark.parametrize("lost", ["first", "middle", "last", "damaged", "two exchanged"])
+@pytest.mark.parametrize("start", ["settled", "carry"])
+def test_parts_that_are_lost_or_damaged_are_computed_again(model, text, out, monkeypatch, lost, start):
+    monkeypatch.setattr(job, "PART_TOKENS", 60)
+    elmo = bilmo.load(model, lang="spaces", start=start)
+    run = lambda: job.run(elmo, Inputs((str(text),)), out, EmbedSettings(lang="spaces"))  # noqa: E731
+    list(run())
+    expected = read(out)
+    out.unlink()
+    elmo.reset()
+    stopped = run()
+    for _ in range(40 if start == "carry" else 8):
+        next(stopped)
+    stopped.close()
+    elmo.reset()
+    kept = parts(out)
+    assert len(kept) >= 3
+    if lost == "two exchanged":
+        contents = [part.read_bytes() for part in kept]
+        kept[0].write_bytes(contents[1])
+        kept[1].write_bytes(contents[0])
+    elif lost == "damaged":
+        content = kept[1].read_bytes()
+        kept[1].write_bytes(content[:200] + bytes([content[200] ^ 1]) + content[201:])
+    else:
+        kept[{"first": 0, "middle": 1, "last": -1}[lost]].unlink()
+    list(run())
+    assert_same(read(out), expected)
+    assert not folder_of(out).exists()

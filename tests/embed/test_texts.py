@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import bilmo
 from bilmo.embed.embedder import Embedder
 from bilmo.embed.texts import Embedded, gathered, splitter_for, token_count
-from bilmo.errors import ConfigError, TextError
+from bilmo.errors import ConfigError, OutputError, TextError
 from bilmo.formats import open as layouts
 from bilmo.ids.vocab import MARKS, Vocab
 
@@ -149,6 +149,17 @@ def test_half_precision(elmo):
         for a, b in zip(half, full, strict=True):
             assert (a.vectors.dtype, b.vectors.dtype) == (np.float16, np.float32)
             assert np.array_equal(a.vectors, b.vectors.astype(np.float16))
+
+
+@pytest.mark.parametrize("pool", ["none", "mean", "max"])
+def test_a_value_beyond_the_range_of_half_precision_is_refused_with_the_remedy(elmo, pool):
+    weights = {
+        name: value * 1e6 if name.startswith("words.project") else value for name, value in elmo.bundle.weights.items()
+    }
+    large = Embedder(replace(elmo.bundle, weights=weights))
+    assert np.isfinite(large.embed("a b", mix=0, pool=pool).vectors).all()
+    with pytest.raises(OutputError, match=r"a vector has the value -?\d.*float16 holds at most 65,504\. Use .*float32"):
+        large.embed("a b", mix=0, pool=pool, dtype="float16")
 
 
 @pytest.mark.parametrize("wrong", [{"pool": "sum"}, {"dtype": "int8"}, {"mix": "weighted"}, {"mix": 9}])

@@ -59,6 +59,12 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
 MARK = '"\\u0000raw"'
 
 
+KINDS = (
+    *("flip", "write", "insert", "cut", "delete", "repeat", "remove", "swap", "link", "folder", "pipe"),
+    *("value", "raw", "drop", "key", "line", "text"),
+)
+
+
 def edits(
     names: Sequence[str], *, most: int = 3, kinds: Sequence[str] = (), only: Sequence[str] = ()
 ) -> st.SearchStrategy[list[Edit]]:
@@ -86,7 +92,7 @@ def edits(
     one = st.one_of(
         st.tuples(st.just(kind), numbers, more).map(lambda parts: [parts[0], parts[1], *parts[2]])
         for kind, more in known.items()
-        if not kinds or kind in kinds
+        if kind in (kinds or KINDS)
     )
     return st.lists(one, min_size=1, max_size=most)
 

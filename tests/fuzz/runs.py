@@ -46,7 +46,7 @@ class EmbeddingRun(DamagedFiles):
 
     def make(self, folder: Path) -> None:
         job.PART_TOKENS = 10
-        self.elmo = Embedder(task_data.made(0), split="spaces")
+        self.elmo = Embedder(task_data.made(0), lang="spaces")
         folder.mkdir(exist_ok=True)
         (folder / "text.txt").write_text("\n".join(self.lines) + "\n", encoding="utf-8")
         events = self.started(folder)
@@ -56,7 +56,7 @@ class EmbeddingRun(DamagedFiles):
         events.close()
 
     def started(self, folder: Path) -> Any:
-        settings = job.EmbedSettings(mix="mean", split="west")
+        settings = job.EmbedSettings(mix="mean", lang="west")
         return job.run(self.elmo, Inputs((str(folder / "text.txt"),)), folder / "v.npy", settings)
 
     def cases(self) -> st.SearchStrategy[Any]:
@@ -128,7 +128,7 @@ def answers(folder: Path, elmo: Embedder) -> object:
     """What a user gets from a saved task."""
     task = task_folders.load(folder, elmo=None if (folder / "bilm").exists() else elmo)
     texts = [["a", "red", "cat"], ["blue"], []]
-    return task.predict(texts), [values.tobytes() for values in task.predict_proba(texts)]
+    return list(task.predict(texts)), repr(task.predict_proba(texts))
 
 
 class ClassifierFolder(DamagedFiles):

@@ -75,12 +75,12 @@ class Texts(Sentences):
             {
                 "model": st.integers(0, len(self.bundles) - 1),
                 "texts": st.lists(TEXTS, min_size=1, max_size=6),
-                "split": st.sampled_from(("auto", "en", "west", "zh", "spaces")),
+                "lang": st.sampled_from(("auto", "en", "west", "zh", "spaces")),
             }
         )
 
     def check(self, box: Box, case: Any) -> str:
-        elmo = Embedder(self.bundles[case["model"]], split=case["split"])
+        elmo = Embedder(self.bundles[case["model"]], lang=case["lang"])
         together = elmo.embed(case["texts"])
         streamed = list(elmo.embed_stream(iter(case["texts"])))
         for text, *found in zip(case["texts"], together, streamed, strict=True):

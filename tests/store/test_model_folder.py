@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from dataclasses import replace
@@ -17,7 +18,7 @@ from safetensors.torch import save_file
 
 import bilmo
 from bilmo.embed.embedder import Embedder, settled
-from bilmo.errors import BilmoError, ConfigError, DamagedFile, OutputError, TextError, VocabError, WeightsError
+from bilmo.errors import BilmoError, ConfigError, DamagedFile, OutputError, VocabError, WeightsError
 from bilmo.formats import open as layouts
 from bilmo.ids.chars import CharTable
 from bilmo.ids.vocab import Vocab
@@ -26,6 +27,7 @@ from bilmo.net.state import State
 from bilmo.store import atomic
 from bilmo.store import model_folder as own
 from bilmo.store.bundle import Bundle
+from bilmo.store.hashed_folder import NewFolder
 from bilmo.store.validate import sha256_of
 
 import old_models
@@ -72,10 +74,12 @@ def same(a: Bundle, b: Bundle) -> None:
         assert mine.keys() == other.keys() and all(torch.equal(mine[name], other[name]) for name in mine)
 
 
-def reseal(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
-    """Other tensors in a folder, whose hash is made to fit."""
-    save_file(tensors, folder / "model.safetensors")
-    change(folder, sha256=sha256_of(folder / "model.safetensors"))
+def reseal(folder: Path, tensors: dict[str, torch.Tensor] | None = None) -> None:
+    """Other tensors or lists in a folder, whose hashes are made to fit; a file that is missing has none."""
+    if tensors is not None:
+        save_file(tensors, folder / "model.safetensors")
+    lists = [name for name in ("model.safetensors", "vocab.txt", "chars.txt") if (folder / name).exists()]
+    change(folder, sha256={name: sha256_of(folder / name) for name in lists})
 
 
 def test_a_folder_of_format_1_is_read_as_the_same_model(saved):
@@ -91,13 +95,47 @@ def test_a_folder_of_format_1_is_read_as_the_same_model(saved):
         return name
 
     reseal(saved, {old_name(name): value for name, value in tensors.items()})
-    change(saved, bilmo_format=1, network__directions=["ahead", "behind"])
+    digest = sha256_of(saved / "model.safetensors")
+    change(saved, bilmo_format=1, network__directions=["ahead", "behind"], lang=..., sha256=digest)
     assert b"ahead" in (saved / "model.safetensors").read_bytes()
     same(own.read(saved), before)
 
 
+def as_format_2(folder: Path) -> None:
+    """A folder as it was written before lists of words had hashes: only the model card says how text was split."""
+    change(folder, bilmo_format=2, lang=..., sha256=sha256_of(folder / "model.safetensors"))
+
+
+def test_a_folder_of_format_2_is_read_as_the_same_model(saved):
+    before = own.read(saved)
+    as_format_2(saved)
+    same(own.read(saved), before)
+    assert own.read(saved).lang == ""
+    for name in ("lang", "split"):  # its older name
+        (saved / "README.md").write_text(f"# Model card\n\n| {name} | west |\n", encoding="utf-8")
+        assert own.read(saved).lang == "west"
+    flip_last(saved / "model.safetensors")
+    refused(saved, DamagedFile, "is not the file that was saved")
+
+
+def test_how_text_was_split_comes_back_and_the_card_does_not_change_it(tmp_path, saved):
+    own.write(replace(own.read(saved), lang="zh"), tmp_path / "new")
+    (tmp_path / "new" / "README.md").write_text("| lang | west |\n", encoding="utf-8")
+    assert own.read(tmp_path / "new").lang == "zh"
+    assert json.loads((tmp_path / "new" / "config.json").read_text())["lang"] == "zh"
+
+
+def flip_last(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+
 def change(folder: Path, **changes: object) -> None:
-    """Settings by their path in config.json, as in network__width=3; None for an end takes a key away."""
+    """Settings by their path in config.json, as in network__width=3; ... for a value takes a key away.
+
+    The hash of config.json itself is made to fit.
+    """
     config = json.loads((folder / "config.json").read_text())
     for name, value in changes.items():
         place = config
@@ -108,7 +146,12 @@ def change(folder: Path, **changes: object) -> None:
             del place[last]
         else:
             place[last] = value
-    old_models.write_json(folder / "config.json", config)
+    hashes = config.pop("sha256")
+    if isinstance(hashes, str):  # of format 1 and 2
+        old_models.write_json(folder / "config.json", config | {"sha256": hashes})
+    else:
+        files = NewFolder(folder, {name: value for name, value in hashes.items() if name != "config.json"})
+        files.write_json("config.json", config)
 
 
 def tensors_of(folder: Path) -> dict[str, torch.Tensor]:
@@ -271,10 +314,14 @@ def test_a_missing_vocabulary_or_one_of_another_length_is_refused(tmp_path, writ
     path = tmp_path / "new" / "vocab.txt"
     good = path.read_text()
     path.write_text(good + "more\n")
+    reseal(tmp_path / "new")
     refused(tmp_path / "new", VocabError, r"vocab\.txt: has \d+ entries, but the weights have \d+ rows")
     path.unlink()
+    refused(tmp_path / "new", DamagedFile, r"vocab\.txt: is missing. Download or convert the model again")
+    reseal(tmp_path / "new")
     refused(tmp_path / "new", VocabError, r"vocab\.txt: is missing; it must name the \d+ rows")
     path.write_text(good.replace("</S>", "x"))
+    reseal(tmp_path / "new")
     refused(tmp_path / "new", VocabError, r"vocab\.txt: the vocabulary of \d+ words lacks </S>")
 
 
@@ -282,13 +329,18 @@ def test_a_missing_character_table_or_one_of_another_length_is_refused(saved):
     path = saved / "chars.txt"
     good = path.read_text()
     path.write_text(good + "Q\n")
+    reseal(saved)
     refused(saved, VocabError, r"chars\.txt: has 20 entries, but the weights have 19 rows")
     path.write_text(good.replace("<pad>", "x"))
+    reseal(saved)
     refused(saved, VocabError, r"chars\.txt: the character table lacks <pad>")
     path.write_text(good.replace("<pad>", "<nonsense>"))
+    reseal(saved)
     refused(saved, VocabError, r"chars\.txt: .*line 6: '<nonsense>' is neither one character")
     path.unlink()
-    refused(saved, TextError, r"chars\.txt: there is no such file")
+    refused(saved, DamagedFile, r"chars\.txt: is missing. Download or convert the model again")
+    reseal(saved)
+    refused(saved, DamagedFile, r"chars\.txt: is missing")
 
 
 # Settings
@@ -296,8 +348,8 @@ def test_a_missing_character_table_or_one_of_another_length_is_refused(saved):
 
 BAD = {
     "another format": (
-        {"bilmo_format": 3},
-        "the folder has format 3; this version of bilmo reads formats 1 to 2. Install a newer version",
+        {"bilmo_format": 4, "more": 1},
+        "has format 4; this version of bilmo reads formats 1 to 3. Install a newer version",
     ),
     "a misspelt key": ({"network__widht": 3}, "network.widht: .*; found 3"),
     "a missing key": ({"network__words": ...}, "network.words: Field required"),
@@ -312,6 +364,13 @@ BAD = {
         "directions must be forward, backward, or both in this order",
     ),
     "no number": ({"network__cell__cell_clip": float("nan")}, "cell_clip is nan"),
+    "a forget bias that is not a number": ({"network__cell__forget_bias": float("nan")}, "forget_bias is nan"),
+    "an infinite forget bias": ({"network__cell__forget_bias": float("-inf")}, "forget_bias is -inf"),
+    "a number as text": ({"network__width": "4"}, "network.width: must be an integer; found '4'"),
+    "true as a number": ({"network__layers": True}, "network.layers: must be an integer; found True"),
+    "a fraction as an integer": ({"network__layers": 2.0}, "network.layers: must be an integer; found 2.0"),
+    "a number as a switch": ({"network__skip": 1}, "network.skip: must be true or false; found 1"),
+    "too many filters": ({"network__words__chars__filters": [[1, 1]] * 101}, "101 sizes of filters; .* at most 100"),
 }
 
 
@@ -373,6 +432,7 @@ def test_a_header_that_claims_a_giant_is_refused(saved):
     header = json.dumps({"words.project.bias": {"dtype": "F32", "shape": [2**60], "data_offsets": [0, 2**62]}}).encode()
     for size in (len(header), 2**40, 2**63):
         path.write_bytes(size.to_bytes(8, "little") + header)
+        reseal(saved)
         with little_memory():
             refused(saved, DamagedFile, r"model\.safetensors: cannot be read as safetensors")
 
@@ -387,15 +447,74 @@ def test_weights_of_another_model_are_refused(tmp_path, saved):
 
 
 @pytest.mark.parametrize("name", ["config.json", "vocab.txt", "chars.txt", "README.md"])
-def test_truncated_and_flipped_small_files_are_read_or_refused(saved, name):
+@pytest.mark.parametrize("layout", [3, 2])
+def test_truncated_and_flipped_small_files_are_read_or_refused(saved, name, layout):
+    if layout == 2:
+        as_format_2(saved)
+    before = layouts.read(saved)
     path = saved / name
     good = path.read_bytes()
     for bad in (*cuts(good, 6), *flips(good, 6 if name == "README.md" else 40)):
         path.write_bytes(bad)
         try:
-            layouts.read(saved).network()
+            found = layouts.read(saved)
         except BilmoError as error:
             assert str(saved) in str(error)
+        else:
+            found.network()
+            if layout == 3:  # what is not refused is the same model
+                same(found, before)
+                assert found.lang == before.lang
+
+
+@pytest.mark.parametrize("name", ["vocab.txt", "chars.txt"])
+def test_every_flipped_bit_in_a_list_is_refused(saved, name):
+    path = saved / name
+    good = path.read_bytes()
+    for place in range(8 * len(good)):
+        bad = bytearray(good)
+        bad[place // 8] ^= 1 << place % 8
+        path.write_bytes(bad)
+        refused(saved, DamagedFile, rf"{name}: is not the file that was saved .*Download or convert the model again")
+
+
+@pytest.mark.parametrize(
+    "spoil, says",
+    [
+        (lambda value: torch.full_like(value, float("nan")), "4 of 4 values are not finite"),
+        (lambda value: torch.tensor([1.0, float("inf"), 1.0, 1.0]), "1 of 4 values are not finite"),
+        (lambda value: value.double() * 1e300, "4 of 4 values are not finite"),
+        (lambda value: value.long(), "contains int64; weights must be floating-point numbers"),
+        (lambda value: value.bool(), "contains bool; weights must be floating-point numbers"),
+        (lambda value: torch.complex(value, value), "contains complex64; weights must be floating-point numbers"),
+    ],
+    ids=["nan", "infinite", "too large", "integers", "truth values", "complex"],
+)
+@pytest.mark.parametrize("name", ["words.project.bias", "start.forward.0.h"])
+def test_weights_that_are_not_finite_numbers_are_refused(saved, name, spoil, says):
+    tensors = tensors_of(saved)
+    reseal(saved, tensors | {name: spoil(tensors[name] + 2)})
+    refused(saved, WeightsError, rf"model\.safetensors: {name}.*{says}")
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "vocab.txt", "chars.txt", "README.md"])
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_pipe_or_a_device_in_a_folder_is_not_read(saved, name, kind):
+    (saved / name).unlink()
+    if kind == "pipe":
+        os.mkfifo(saved / name)
+    else:
+        (saved / name).symlink_to("/dev/zero")
+    if name == "README.md":
+        assert layouts.read(saved).card == ""
+    else:
+        with pytest.raises(BilmoError, match=f"{name}: is not a file|is not a model"):
+            layouts.read(saved)
+
+
+def test_a_config_of_megabytes_is_refused_before_it_is_parsed(saved):
+    (saved / "config.json").write_text("[" + "[1, 1], " * 10**6 + "[1, 1]]")
+    refused(saved, DamagedFile, r"config\.json: has 8,000,008 bytes; a file of settings has at most 1,048,576")
 
 
 def test_the_weights_have_the_permissions_of_the_other_files(tmp_path):
@@ -415,10 +534,10 @@ def test_a_model_that_is_replaced_while_it_is_read_is_read_completely(saved, mon
     new, read = other_than(own.read(saved)), own._read_tensors
     replaced = []
 
-    def meanwhile(path, config):
+    def meanwhile(files, network):
         if not replaced:
             replaced.append(own.publish(new, saved))
-        return read(path, config)
+        return read(files, network)
 
     monkeypatch.setattr(own, "_read_tensors", meanwhile)
     same(own.read(saved), new)

@@ -18,13 +18,16 @@ from bilmo.store.run import Identity, Run, open_run
 
 IDENTITY = Identity({"train": {"seed": 1, "minutes": None}, "words": (1, 2)}, {"the text": "aaaa"})
 
+KEEPS = ("kept", "corpus", "half", "*.part")
+
 
 def in_folder(folder: Path, identity: Identity | None = IDENTITY, kind: str = "training run"):
-    return open_run(folder, folder / "training", kind=kind, identity=identity)
+    return open_run(folder, folder / "training", kind=kind, identity=identity, keeps=KEEPS)
 
 
 def beside(file: Path, identity: Identity | None = IDENTITY):
-    return open_run(file, file.with_name(f".{file.name}.parts"), kind="embedding run", identity=identity)
+    work = file.with_name(f".{file.name}.parts")
+    return open_run(file, work, kind="embedding run", identity=identity, keeps=KEEPS)
 
 
 @pytest.fixture(params=[in_folder, beside])
@@ -106,9 +109,9 @@ def test_what_a_killed_process_left_is_removed(opened, tmp_path):
     with opened() as run:
         run.start()
         (run.work / "kept").write_text("x")
-        (run.work / ".kept.1.partial").write_text("half")
+        (run.work / ".kept.bilmo-01234567.partial").write_text("half")
         if run.work.parent.name == "output":
-            (run.work.parent / ".2.partial").mkdir()
+            (run.work.parent / ".bilmo-abcdefgh.partial").mkdir()
     with opened() as run:
         assert (run.work / "kept").exists()
         assert not list(tmp_path.rglob("*.partial"))
@@ -178,8 +181,23 @@ def test_a_run_of_another_kind_is_refused(tmp_path):
     [
         ('{"recipe": {}, "texts": [], "lang": "en"}', r"started by another version of bilmo \(run format 1"),
         ('{"bilmo_run": 3, "kind": "training run"}', r"started by another version of bilmo \(run format 3"),
-        ("{", "run.json is damaged"),
-        ("[]", "run.json is damaged"),
+        ("{", "cannot be resumed, because its description is damaged.*run.json: is not JSON"),
+        ("", "cannot be resumed, because its description is damaged.*run.json: is not JSON"),
+        ("\0" * 100, "cannot be resumed, because its description is damaged.*run.json: is not JSON"),
+        ("[" * 100_000, "cannot be resumed, because its description is damaged.*run.json: is not JSON"),
+        ("[]", "cannot be resumed, because its description is damaged.*run.json: invalid settings"),
+        (
+            '{"bilmo_run": 2, "settings": {}}',
+            "cannot be resumed, because its description is damaged.*kind: Field required",
+        ),
+        (
+            '{"bilmo_run": 2, "kind": "training run", "settings": 5, "inputs": {}}',
+            "cannot be resumed, because its description is damaged.*settings: .*found 5",
+        ),
+        (
+            '{"bilmo_run": 2, "kind": "training run", "settings": {}, "inputs": ["x"]}',
+            "cannot be resumed, because its description is damaged.*inputs: .*found \\['x'\\]",
+        ),
     ],
 )
 def test_a_run_of_another_version_or_a_damaged_one_is_refused(opened, content, says):
@@ -187,7 +205,7 @@ def test_a_run_of_another_version_or_a_damaged_one_is_refused(opened, content, s
         run.start()
         description = run.work / "run.json"
     description.write_text(content)
-    with pytest.raises(OutputError, match=says), opened():
+    with pytest.raises(OutputError, match=f"(?s){says}.*To start over"), opened():
         pytest.fail("it cannot be resumed")
     assert description.read_text() == content
 
@@ -221,6 +239,119 @@ def test_a_work_folder_that_no_run_made_is_left_alone(tmp_path):
     assert [path.name for path in precious.parent.iterdir()] == ["precious.txt"]
 
 
+# What is not ours
+
+
+def left(folder: Path) -> dict[str, str]:
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("entry", ["", "bilmo.lock", "run.json", "kept"])
+def test_a_work_folder_that_is_a_link_is_refused_and_nothing_behind_it_is_touched(tmp_path, opened, entry):
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    if entry:
+        (theirs / entry).write_text("{}")
+        (theirs / "00000.part").write_text("mine")
+    before = left(theirs)
+    with opened() as run:
+        work = run.work
+    work.parent.mkdir(exist_ok=True)
+    work.symlink_to(theirs, target_is_directory=True)
+    with (
+        pytest.raises(OutputError, match=rf"{work.name}: is a link, which bilmo does not follow\. Remove it"),
+        opened(),
+    ):
+        pytest.fail("it is a link")
+    assert left(theirs) == before and work.is_symlink()
+
+
+@pytest.mark.parametrize("name", ["kept", "corpus", "bilmo.lock", "run.json", ".kept.bilmo-01234567.partial"])
+def test_a_link_in_a_work_folder_is_refused_and_not_followed(tmp_path, opened, name):
+    (tmp_path / "precious").write_text("mine")
+    for is_started in (False, True):
+        with opened() as run:
+            if is_started:
+                run.start()
+            work = run.work
+        work.mkdir(parents=True, exist_ok=True)
+        (work / "bilmo.lock").touch()
+        (work / name).unlink(missing_ok=True)
+        (work / name).symlink_to(tmp_path / "precious")
+        with pytest.raises(OutputError, match=rf"{name}: is a link, which bilmo does not follow"), opened():
+            pytest.fail("there is a link")
+        assert (work / name).is_symlink() and left(tmp_path)["precious"] == "mine"
+        shutil.rmtree(work)
+
+
+def test_a_pipe_in_a_work_folder_is_refused_and_not_opened(opened):
+    with opened() as run:
+        run.start()
+        os.mkfifo(run.work / "kept")
+    with pytest.raises(OutputError, match="kept: is neither a file nor a folder"), opened():
+        pytest.fail("there is a pipe")
+
+
+def test_a_folder_of_the_user_with_a_lock_of_ours_is_refused(tmp_path, opened):
+    with opened() as run:
+        work = run.work
+    work.mkdir(parents=True)
+    for name in ("bilmo.lock", "precious.txt", "00000.part"):
+        (work / name).write_text(name)
+    before = left(tmp_path)
+    with (
+        pytest.raises(OutputError, match=r"already exists and (was not made by bilmo; it contains precious|is not)"),
+        opened(),
+    ):
+        pytest.fail("it is not ours")
+    assert left(tmp_path) == before
+
+
+@pytest.mark.parametrize("ends", ["complete", "interrupted"])
+def test_files_that_the_user_puts_into_a_work_folder_are_never_removed(opened, ends):
+    with opened() as run:
+        run.start()
+        work = run.work
+    (work / "notes.txt").write_text("mine")
+    (work / ".notes.partial").write_text("mine")
+    (work / "link").symlink_to("notes.txt")
+    with ExitStack() as stack:
+        if ends == "interrupted":
+            stack.enter_context(pytest.raises(KeyboardInterrupt))
+        run = stack.enter_context(opened())
+        assert run.resumed
+        (run.work / "kept").write_text("x")
+        (run.work / "half").symlink_to(work / "notes.txt")  # a link of a name of ours, made during the run
+        run.remove()
+        if ends == "interrupted":
+            raise KeyboardInterrupt
+    assert left(work) == {"notes.txt": "mine", ".notes.partial": "mine", "link": "mine", "half": "mine"}
+
+
+def test_hidden_files_of_the_user_in_the_output_are_never_removed(tmp_path):
+    with in_folder(tmp_path / "output") as run:
+        run.start()
+    for name in (".download.partial", ".1.partial"):
+        (tmp_path / "output" / name).write_text("mine")
+    with in_folder(tmp_path / "output") as run:
+        assert run.resumed
+    assert sorted(left(tmp_path / "output")) == [
+        ".1.partial",
+        ".download.partial",
+        "training/bilmo.lock",
+        "training/run.json",
+    ]
+
+
+def test_an_empty_folder_of_the_user_is_used_and_stays(tmp_path, opened):
+    with opened() as run:
+        work = run.work
+    work.mkdir(parents=True)
+    with opened() as run:
+        (run.work / "kept").write_text("x")
+    assert work.is_dir() and not any(work.iterdir())
+
+
 def test_folders_that_had_to_be_made_are_removed_again(tmp_path):
     (tmp_path / "mine").mkdir()
     for place in ("new/output", "mine/new/output", "mine"):
@@ -252,7 +383,7 @@ def test_runs_that_end_while_others_begin_never_work_at_once(tmp_path):
         "place, done = Path(sys.argv[1]), 0\n"
         "while done < 30:\n"
         "    try:\n"
-        "        with open_run(place, place / 'training', kind='test', identity=None) as run:\n"
+        "        with open_run(place, place / 'training', kind='test', identity=None, keeps=['alone']) as run:\n"
         "            (run.work / 'alone').touch(exist_ok=False)\n"
         "        done += 1\n"
         "    except OutputError as error: assert 'another process' in str(error), error\n"

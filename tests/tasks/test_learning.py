@@ -12,12 +12,12 @@ import torch
 
 import bilmo
 from bilmo.errors import BilmoError, ConfigError, TextError
+from bilmo.store import checkpoint
 from bilmo.store.vectors_file import Vectors
 from bilmo.tasks.classify.classifier import Classifier
 from bilmo.tasks.classify.settings import HEADS as CLASSIFY
 from bilmo.tasks.classify.task import PreparedClassify, TextItem
-from bilmo.tasks.core import checkpoint
-from bilmo.tasks.core.events import Epoch, Finished, Started
+from bilmo.tasks.core.events import Epoch, Finished, Progress, Started
 from bilmo.tasks.core.examples import split_off
 from bilmo.tasks.core.loop import batches
 from bilmo.tasks.core.measure import by_label
@@ -149,7 +149,7 @@ def test_an_interrupted_run_resumes_to_the_same_result(tiny, tmp_path, settings)
             break
     resumed = Classifier(tiny, **settings)
     training = resumed.training(Dataset(some, labels))
-    training.loop.resume(checkpoint.read(path))
+    training.loop.resume(checkpoint.read(path, Progress))
     assert [e.number for e in training.events() if isinstance(e, Epoch)] == [3, 4, 5]
     assert np.array_equal(whole.predict_proba(some), resumed.predict_proba(some))
 
@@ -297,7 +297,7 @@ def test_chinese_is_split_into_words(tiny):
     ],
 )
 def test_text_is_split_as_the_text_of_the_model_was(tiny, said, texts, lang, way):
-    elmo = bilmo.Embedder(replace(tiny.bundle, card=f"# Model card\n\n| lang | {said} |\n"))
+    elmo = bilmo.Embedder(replace(tiny.bundle, lang=said))
     task = Classifier(elmo, **SMALL, lang=lang)
     next(task.events(Dataset(texts, ["a", "b"]), dev=Dataset(texts, ["a", "b"])))
     assert task.lang_ == way

@@ -5,8 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
+import os
 import sys
+import tempfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bilmo.errors import BilmoError, DamagedFile, MissingExtra, TextError
-from bilmo.text.files import all_lines, files, lines
+from bilmo.text.files import all_lines, files, lines, text_lines
 
 from old_models import cuts, flips
 
@@ -182,6 +185,80 @@ def test_a_folder_means_its_files_sorted_by_name(folder):
     assert list(all_lines([folder])) == ["a1", "b1", "b2", "c1"]
     assert list(all_lines([folder / "b.txt", folder])) == ["b1", "b2", "a1", "b1", "b2", "c1"]
     assert files([folder]) == [folder / "a.gz", folder / "b.txt", folder / "deep" / "c.txt"]
+
+
+def with_permissions(work: Callable[[], str]) -> str:
+    """What `work` returns in a process that is bound by permissions; for root, this is a fork with another user."""
+    if os.geteuid() != 0:
+        return work()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.setuid(65534)
+            os.write(writing, work().encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as answer:
+        said = answer.read().decode()
+    os.waitpid(child, 0)
+    return said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork and permissions")
+@pytest.mark.parametrize(("name", "mode"), [("deep", 0o000), ("deep", 0o400), ("c.txt", 0o000)])
+def test_a_subfolder_or_file_that_cannot_be_read_is_an_error(name, mode):
+    with tempfile.TemporaryDirectory() as base:
+        folder = Path(base)
+        folder.chmod(0o755)
+        (folder / "deep").mkdir()
+        (folder / "deep" / "c.txt").write_text("c1\n")
+        (folder / "a.txt").write_text("a1\n")
+        closed = folder / "deep" if name == "deep" else folder / "deep" / name
+        closed.chmod(mode)
+
+        def work() -> str:
+            try:
+                return str(list(all_lines([folder])))
+            except TextError as error:
+                return str(error)
+
+        said = with_permissions(work)
+        closed.chmod(0o755)
+    assert said.startswith(str(closed)) and "cannot be read (Permission denied)" in said
+
+
+def test_a_hidden_folder_that_cannot_be_read_does_not_matter(folder, monkeypatch):
+    usual = os.scandir
+
+    def closed(path):
+        if Path(path).name == ".git":
+            raise PermissionError(13, "Permission denied", str(path))
+        return usual(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    assert list(all_lines([folder])) == ["a1", "b1", "b2", "c1"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
+@pytest.mark.parametrize("kind", ["plain", "gz", "zip"])
+def test_text_in_utf16_without_a_byte_order_mark_is_refused(path, encoding, kind):
+    content = "a cat\nsat\n".encode(encoding)
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("a.txt", content)
+    else:
+        path.write_bytes(packed(kind, content))
+    with pytest.raises(TextError, match=r"line 1: contains zero bytes, so it is not UTF-8 text.*iconv -f UTF-16LE"):
+        list(all_lines([path]))
+
+
+def test_text_has_no_zero_bytes_but_lists_of_words_may(path):
+    path.write_bytes(b"fine\na\0b\n")
+    assert list(lines(path)) == ["fine", "a\0b"]
+    with pytest.raises(TextError, match="text, line 2: contains zero bytes"):
+        list(text_lines(path))
 
 
 def test_an_empty_folder_is_refused(tmp_path):

@@ -8,9 +8,8 @@ import pytest
 from bilmo.formats import open as layouts
 from bilmo.training import recipe as recipes
 from bilmo.training.card import TrainingSection, toml
-from bilmo.training.checkpoint import Progress
 from bilmo.training.corpus import Facts
-from bilmo.training.events import Evaluation
+from bilmo.training.events import Evaluation, Progress
 from bilmo.training.recipe import SHIPPED, NetworkRecipe, Recipe
 from bilmo.training.run import Base, train
 from small_runs import log, recipe, write_text

@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ import bilmo.training.corpus
 from bilmo.errors import DamagedFile, TextError
 from bilmo.training.corpus import Corpus, build
 
+FILES = ("train.ids", "train.ends", "held_out.ids", "held_out.ends", "words.txt", "counts.npy")
 LINES = [f"{word} cat sat on mat number {n} ." for n in range(200) for word in ("the", "a")]
 
 
@@ -81,19 +84,56 @@ def test_a_text_that_cannot_be_trained_on_is_refused_and_leaves_nothing(tmp_path
     assert not list(tmp_path.iterdir())
 
 
+def old(facts):
+    """facts.json as it was when files had no hashes."""
+    data = json.loads(facts)
+    del data["sha256"]
+    return json.dumps(data).encode()
+
+
 @pytest.mark.parametrize(
     "name, damage, says",
     [
-        ("train.ids", lambda content: content[:-8], "train.ids is damaged"),
-        ("held_out.ends", lambda content: content + b"1", "held_out.ends is damaged"),
+        ("train.ids", lambda content: content[:-8], "is damaged: it has"),
+        ("held_out.ends", lambda content: content + b"1", "is damaged: it has"),
+        ("words.txt", lambda content: content[:20], "is damaged: it has"),
+        ("counts.npy", lambda content: content[:150], "this corpus cannot be used"),
+    ],
+)
+def test_a_corpus_without_hashes_is_read_and_files_of_another_size_are_refused(tmp_path, name, damage, says):
+    before = build(LINES, "spaces", tmp_path / "c", held_out=0.2, seed=1)
+    facts, file = tmp_path / "c" / "facts.json", tmp_path / "c" / name
+    facts.write_bytes(old(facts.read_bytes()))
+    found = Corpus(tmp_path / "c")
+    assert found.words == before.words and found.identity == "" != before.identity
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.raises(DamagedFile, match=says):
+        Corpus(tmp_path / "c")
+
+
+def flipped(content):
+    return content[:-3] + bytes([content[-3] ^ 1]) + content[-2:]
+
+
+@pytest.mark.parametrize(
+    "name, damage, says",
+    [
+        ("train.ids", lambda content: content[:-8], "train.ids: is not the file that was saved"),
+        ("held_out.ends", lambda content: content + b"1", "held_out.ends: is not the file that was saved"),
+        *((name, flipped, f"{name}: is not the file that was saved") for name in FILES),
+        ("facts.json", lambda content: content.replace(b'"lang": "spaces"', b'"lang": "zh"'), "facts.json: is not the"),
+        (
+            "facts.json",
+            lambda content: content.replace(b'corpus": 2', b'corpus": 2.0'),
+            "bilmo_corpus: must be an integer",
+        ),
         ("facts.json", lambda _: b'{"bilmo_corpus": 2}', "tokens"),
         ("facts.json", lambda _: b'{"bilmo_corpus": 2, "lang": "", "words": 3, "tokens": {}, "sentences": {}}', "used"),
         ("facts.json", lambda _: b"[]", "another version of bilmo"),
         ("facts.json", lambda _: b"{", "is not JSON"),
-        ("words.txt", lambda content: content[:20], "words.txt is damaged"),
-        ("counts.npy", lambda content: content[:150], "this corpus cannot be used"),
-        ("counts.npy", lambda _: b"", "this corpus cannot be used"),
-        ("words.txt", None, "No such file"),
+        ("words.txt", lambda content: content[:20], "words.txt: is not the file that was saved"),
+        ("counts.npy", lambda _: b"", "counts.npy: is not the file that was saved"),
+        ("words.txt", None, "words.txt: is missing"),
     ],
 )
 def test_a_damaged_file_is_refused_with_what_to_do(tmp_path, name, damage, says):

@@ -76,7 +76,7 @@ def test_the_memory_of_an_lstm_stays_in_float32(tmp_path):
     write_text(tmp_path)
     run = loop(tmp_path, precision="bfloat16", context="stream", window=5)
     run.step(run.text(0)[0], 0.5)
-    parts = run.checkpoint().state.named()
+    parts = run.checkpoint().part("state")
     assert {part.dtype for part in parts.values()} == {torch.float32}
     memory = torch.cat([part.flatten() for name, part in parts.items() if name.endswith(".c")])
     assert not torch.equal(memory, memory.bfloat16().float())

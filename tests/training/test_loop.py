@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 import pytest
@@ -15,9 +15,9 @@ import bilmo.training.loop
 import bilmo.training.run
 from bilmo.embed.perplexity import score
 from bilmo.errors import BilmoError
-from bilmo.training import checkpoint
+from bilmo.store import checkpoint
 from bilmo.training.cost import estimate
-from bilmo.training.events import Evaluation, Finished, Step
+from bilmo.training.events import Evaluation, Finished, Progress, Step
 from bilmo.training.loop import Loop
 from bilmo.training.loss import full_loss
 from bilmo.training.run import train
@@ -120,10 +120,10 @@ def test_ten_exploding_steps_in_a_row_end_the_run_and_leave_the_last_good_weight
             if isinstance(event, Step) and event.number == 7:
                 loss.instead = 1e9
             if isinstance(event, Step) and event.number == 8:
-                good = checkpoint.read(path).model
-    last = checkpoint.read(path)
+                good = checkpoint.read(path, Progress).part("model")
+    last = checkpoint.read(path, Progress)
     assert last.progress.steps == 7 and last.progress.skipped == 0  # nothing is saved while steps explode
-    assert all(torch.equal(value, good[name]) for name, value in last.model.items())
+    assert all(torch.equal(value, good[name]) for name, value in last.part("model").items())
     loss.instead = None
     assert list(train([text], tmp_path / "model", recipe(tmp_path, save_every=7)))[-1].progress.finished
 
@@ -243,10 +243,10 @@ def test_the_time_of_a_run_is_estimated_before_it_starts_and_when_it_is_resumed(
     events.close()
     again = next(train([text], tmp_path / "broken", recipe(tmp_path)))
     assert again.resumed and again.cost.seconds == pytest.approx(60 * (steps - 10))  # the checkpoint of step 10
-    timed = next(train([text], tmp_path / "timed", recipe(tmp_path, minutes=3)))
+    _, timed = islice(train([text], tmp_path / "timed", recipe(tmp_path, minutes=3)), 2)
     assert timed.cost.seconds == 180
     monkeypatch.setattr(bilmo.training.cost, "evaluation_seconds", lambda loop: 100.0)
-    evaluated = next(train([text], tmp_path / "evaluated", recipe(tmp_path, evaluate_every=steps // 2)))
+    _, evaluated = islice(train([text], tmp_path / "evaluated", recipe(tmp_path, evaluate_every=steps // 2)), 2)
     assert evaluated.cost.seconds == pytest.approx(60 * steps + 100 * steps / (steps // 2))
 
 
@@ -312,7 +312,7 @@ def test_the_loop_touches_no_file_and_a_checkpoint_of_any_event_resumes_exactly_
         part = loop(tmp_path, **settings)  # one event per process
         if saved is not None:
             checkpoint.write(tmp_path / "saved", saved)
-            part.resume(checkpoint.read(tmp_path / "saved"))
+            part.resume(checkpoint.read(tmp_path / "saved", Progress))
         event = next(part.events())
         saved = part.checkpoint()
         if isinstance(event, Finished):

@@ -1,16 +1,18 @@
-"""`bilmo.models`: the models that are installed with bilmo.
+"""`bilmo.models`: the models that are installed, and those that can be.
 
-Knows: model folders and their cards. Blind to: the command line.
+Knows: model folders and their cards, published models. Blind to: the command line.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, overload
 
 from bilmo.store.card import fact_in
 from bilmo.store.installed import installed
 from bilmo.store.model_folder import CARD
+from bilmo.store.published import PublishedModel, published
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,17 @@ class InstalledModel:
     folder: Path
 
 
-def models() -> list[InstalledModel]:
-    """The installed models, as `bilmo models` lists them; the model card, README.md in the folder, has the details."""
+@overload
+def models(*, all: Literal[False] = False) -> list[InstalledModel]: ...
+@overload
+def models(*, all: Literal[True]) -> list[PublishedModel]: ...
+def models(*, all: bool = False) -> list[InstalledModel] | list[PublishedModel]:
+    """The installed models, as `bilmo models` lists them; the model card, README.md in the folder, has the details.
+
+    all: the published models that `bilmo.get` can install, instead of those that are installed.
+    """
+    if all:
+        return list(published().values())
     found = []
     for name, folder in installed().items():
         card = (folder / CARD).read_text(encoding="utf-8")

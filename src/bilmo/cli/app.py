@@ -13,7 +13,7 @@ from collections.abc import Callable
 import typer
 
 from bilmo import __version__
-from bilmo.cli import convert, embed, evaluate, finetune, info, models, similar, train, word_cache
+from bilmo.cli import convert, embed, evaluate, finetune, get, info, models, similar, train, word_cache
 from bilmo.cli.options import with_shared_options
 from bilmo.cli.show import messages
 from bilmo.cli.show.examples import epilog
@@ -27,7 +27,6 @@ SPINS = "2000"
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -40,6 +39,7 @@ def _add(command: Callable[..., None], *, computes: bool = True) -> None:
 
 
 _add(models.models, computes=False)
+_add(get.get)
 _add(info.info, computes=False)
 _add(convert.convert)
 _add(embed.embed)

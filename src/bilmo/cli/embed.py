@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bilmo.cli.completion import complete_one_of
 from bilmo.cli.options import (
     TEXT_FILES,
     DType,
@@ -51,6 +52,7 @@ def embed(
             help="Layers to keep. `all`: all of them. `mean`: their mean. `top`: the last one. `concat`: layers 1 and "
             "higher, concatenated. `0,1`: the mean of these layers.",
             show_default="all for .h5, otherwise mean",
+            autocompletion=complete_one_of("all", "mean", "top", "concat"),
         ),
     ] = None,
     pool: Annotated[
@@ -61,7 +63,6 @@ def embed(
     ] = Pool.none,
     dtype: Annotated[
         DType,
-        Lang,
         typer.Option(help="Number format of the vectors. `float16` takes half the space and keeps about three digits."),
     ] = DType.float32,
     lang: Lang = "auto",
@@ -90,11 +91,14 @@ def embed(
     """
     from bilmo.embed.inputs import Inputs
     from bilmo.embed.output import write as embeddings
+    from bilmo.store.output import check_output
 
+    given = Inputs(tuple(inputs), field=field)
     if output is not None:
         embeddings.check(output, compress=compress)
+        written = [output, *embeddings.beside(output)]
+        check_output(written, texts=given.paths, files=[word_cache] if word_cache else [])
     how = _how(mix if mix is not None else ("all" if output and output.suffix.lower() in (".h5", ".hdf5") else "mean"))
-    given = Inputs(tuple(inputs), field=field, exclude=output)
     if lang == "auto" and not given.all_literal:
         lang = _detected(given)
 
@@ -102,7 +106,10 @@ def embed(
     from bilmo.cli.show import embedding as show
     from bilmo.embed import job
     from bilmo.embed.load import load
+    from bilmo.formats.open import files_of
 
+    if output is not None:
+        check_output(written, files=files_of(model))
     with progress.working("loading the model"):
         elmo = load(
             model,
@@ -113,7 +120,13 @@ def embed(
             word_cache=word_cache,
         )
     settings = job.EmbedSettings(
-        mix=how, pool=pool.value, dtype=dtype.value, lang=lang, compress=compress, word_cache=_named(word_cache)
+        mix=how,
+        pool=pool.value,
+        dtype=dtype.value,
+        lang=lang,
+        compress=compress,
+        word_cache=_named(word_cache),
+        model=model.name,
     )
     if output is not None:
         show.embedding(job.run(elmo, given, output, settings), output, lang)

@@ -7,19 +7,22 @@ from typing import Annotated
 
 import typer
 
-from bilmo.cli.options import Lang, SentenceStart, Start, Texts
+from bilmo.cli.completion import complete_model
+from bilmo.cli.options import Json, Lang, SentenceStart, Start, Texts
 
 
 def evaluate(
     model: Annotated[
         Path,
         typer.Argument(
-            help="A model with a softmax: an installed model, a folder that bilmo trained, or a TensorFlow checkpoint."
+            help="A model with a softmax: an installed model, a folder that bilmo trained, or a TensorFlow checkpoint.",
+            autocompletion=complete_model,
         ),
     ],
     texts: Texts,
     start: SentenceStart = Start.settled,
     lang: Lang = "auto",
+    json: Json = False,
 ) -> None:
     """Measure how well a model predicts a text: forward, backward and mean perplexity, with the full softmax.
 
@@ -31,6 +34,10 @@ def evaluate(
     from bilmo.cli.show import tables as show
 
     found = api.evaluate(model, texts, start=start.value, lang=lang, progress=True)
+    if json:
+        counts = {"words": found.words, "sentences": found.sentences, "unknown": found.unknown}
+        show.json({"lang": found.lang, **counts, "perplexity": found.perplexity, "known": found.known})
+        return
     show.pairs(
         [
             ("lang", found.lang),

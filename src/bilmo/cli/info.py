@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from bilmo.cli.options import Model
+from dataclasses import asdict
+
+from bilmo.cli.options import Json, Model
 
 
-def info(model: Model) -> None:
+def info(model: Model, json: Json = False) -> None:
     """Show a model's layout, layers, sizes, and number of parameters.
 
     Notes at the end list unused tensors and assumed values.
@@ -19,8 +21,12 @@ def info(model: Model) -> None:
     with progress.working("reading the model"):
         bundle = layouts.read(model)
     parts = parts_of(bundle)
-    show.pairs([("model", str(model)), *facts_of(bundle)])
+    facts, counts = [("model", str(model)), *facts_of(bundle)], [*parts, ("all", sum(count for _, count in parts))]
+    if json:
+        config = asdict(bundle.config)
+        show.json({**dict(facts), "parameters": dict(counts), "config": config, "notes": bundle.notes})
+        return
+    show.pairs(facts)
     print()
-    total = ("all", sum(count for _, count in parts))
-    show.pairs([(f"{part} parameters", f"{count:,}") for part, count in [*parts, total]], right=True)
+    show.pairs([(f"{part} parameters", f"{count:,}") for part, count in counts], right=True)
     messages.notes(bundle.notes)

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bilmo.cli.completion import complete_model, complete_one_of
 from bilmo.errors import ConfigError
 
 RECIPE_DEFAULT = "from the recipe"
@@ -66,7 +67,8 @@ Model = Annotated[
     Path,
     typer.Argument(
         help="Name of an installed model (see `bilmo models`), or path of a folder, zip or weights file. "
-        "The layout is detected automatically."
+        "The layout is detected automatically.",
+        autocompletion=complete_model,
     ),
 ]
 Texts = Annotated[list[Path], typer.Argument(help=f"Text files or folders of text files: {TEXT_FILES}.")]
@@ -77,8 +79,9 @@ LANG = (
     "How text is split into tokens: `spaces` (already tokenized), `en` (English), `west` (other languages with spaces "
     "between words), `zh` (Chinese), or `auto` (detected from the first lines)."
 )
-Lang = Annotated[str, typer.Option(help=LANG)]
-RecipeLang = Annotated[str | None, typer.Option(help=LANG, show_default=RECIPE_DEFAULT)]
+LANGS = complete_one_of("auto", "spaces", "en", "west", "zh")
+Lang = Annotated[str, typer.Option(help=LANG, autocompletion=LANGS)]
+RecipeLang = Annotated[str | None, typer.Option(help=LANG, show_default=RECIPE_DEFAULT, autocompletion=LANGS)]
 
 # Computing
 
@@ -124,8 +127,13 @@ Device = Annotated[
     typer.Option(
         help="`auto` (a CUDA GPU if there is one, otherwise the CPU), `cpu`, `cuda`, `cuda:1`, `mps`.",
         show_default=RECIPE_DEFAULT,
+        autocompletion=complete_one_of("auto", "cpu", "cuda", "mps"),
     ),
 ]
+
+# Results
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 
 # Options of every command
 

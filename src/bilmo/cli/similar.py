@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bilmo.cli.options import TEXT_FILES, Lang, Model
+from bilmo.cli.options import TEXT_FILES, Json, Lang, Model
 from bilmo.errors import TextError, VocabError
 
 
@@ -30,6 +30,7 @@ def similar(
         int, typer.Option(min=4, help="Without --in: compare with this many words from the start of the vocabulary.")
     ] = 20_000,
     lang: Lang = "auto",
+    json: Json = False,
 ) -> None:
     """Show the words nearest to a word, by cosine.
 
@@ -60,4 +61,9 @@ def similar(
         if not elmo.config.words.chars and word not in elmo.bundle.vocab:
             raise VocabError(f"{model}: has vectors only for the words of its table, and {word!r} is not one of them")
         vectors = uses.of_vocabulary(elmo, candidates, word)
-    show.pairs([(name, f"{cosine:.3f}") for name, cosine in neighbours.nearest(vectors, word, number)], right=True)
+    found = neighbours.nearest(vectors, word, number)
+    if json:
+        rows = [{"word": name, "cosine": cosine} for name, cosine in found]
+        show.json([{"word": word, "similar": rows}])
+    else:
+        show.pairs([(name, f"{cosine:.3f}") for name, cosine in found], right=True)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bilmo.cli.completion import complete_one_of, complete_recipe
 from bilmo.cli.options import (
     RECIPE_DEFAULT,
     Device,
@@ -20,28 +21,34 @@ from bilmo.cli.options import (
 )
 
 
-def _setting(help: str) -> Any:
-    """An option that replaces one setting of the recipe."""
-    return typer.Option(help=help, show_default=RECIPE_DEFAULT)
+def _setting(help: str, *values: str) -> Any:
+    """An option that replaces one setting of the recipe; the shell completes the values."""
+    complete = complete_one_of(*values) if values else None
+    return typer.Option(help=help, show_default=RECIPE_DEFAULT, autocompletion=complete)
 
 
 def train(
     texts: Texts,
     output: RunFolder,
     recipe: Annotated[
-        str, typer.Option(help="`tiny`, `novel`, `small`, `original`, `en`, `zh`, or your own TOML file.")
+        str,
+        typer.Option(
+            help="`tiny`, `novel`, `small`, `original`, `en`, `zh`, or your own TOML file.",
+            autocompletion=complete_recipe,
+        ),
     ] = "novel",
     lang: RecipeLang = None,
     minutes: Minutes = None,
     epochs: Epochs = None,
     seed: Seed = None,
     save_every: SaveEvery = None,
-    cell: Annotated[str | None, _setting("Recurrent cell: `lstm`, `gru` or `rnn`.")] = None,
+    cell: Annotated[str | None, _setting("Recurrent cell: `lstm`, `gru` or `rnn`.", "lstm", "gru", "rnn")] = None,
     words: Annotated[
         str | None,
         _setting(
             "Word encoder: `chars` (character CNN), `table` (one learned vector per word), `chars+table`, "
-            "`vectors:FILE` (pretrained word vectors) or `chars+vectors:FILE`."
+            "`vectors:FILE` (pretrained word vectors) or `chars+vectors:FILE`.",
+            *("chars", "table", "chars+table"),
         ),
     ] = None,
     table_width: Annotated[
@@ -58,13 +65,17 @@ def train(
         str | None,
         _setting(
             "`sentences`: each sentence separately. `stream`: all sentences in random order as one endless sequence. "
-            "`document`: the same in the order of the text."
+            "`document`: the same in the order of the text.",
+            *("sentences", "stream", "document"),
         ),
     ] = None,
     rate: Rate = None,
     dropout: Annotated[float | None, _setting("Dropout; use a higher value for a small corpus.")] = None,
     device: Device = None,
-    precision: Annotated[str | None, _setting("`float32`, or `bfloat16` on GPUs and CPUs that support it.")] = None,
+    precision: Annotated[
+        str | None,
+        _setting("`float32`, or `bfloat16` on GPUs and CPUs that support it.", "float32", "bfloat16"),
+    ] = None,
 ) -> None:
     """Train a model on your own text.
 

@@ -36,9 +36,12 @@ def word_cache(
     from bilmo import progress
     from bilmo.embed import word_cache_file
     from bilmo.embed.load import load
+    from bilmo.formats.open import files_of
     from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END
+    from bilmo.store.output import check_output
     from bilmo.text.files import all_lines
 
+    check_output([output], texts=texts, files=files_of(model))
     words = list(dict.fromkeys(word for line in all_lines(texts) for word in line.split()))
     if not words:
         raise TextError(f"{', '.join(map(str, texts))}: no words; every line is blank")

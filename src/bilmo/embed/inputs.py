@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,6 +37,24 @@ class Survey:
     digest: str
 
 
+class TextDigest:
+    """A fingerprint of texts in their order, at any point of them."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.blake2b(digest_size=16)
+
+    def add(self, item: Item) -> None:
+        """Add one text."""
+        kind, text = ("text", item) if isinstance(item, str) else ("tokens", json.dumps(item))
+        content = text.encode("utf-8", "surrogatepass")
+        self._digest.update(b"%s %d " % (kind.encode(), len(content)) + content)
+
+    @property
+    def value(self) -> str:
+        """The fingerprint of all texts added so far."""
+        return self._digest.hexdigest()
+
+
 @dataclass(frozen=True)
 class Inputs:
     """The arguments of the command, in order.
@@ -47,8 +66,6 @@ class Inputs:
     arguments: tuple[str, ...]
     field: str | None = None
     """The field of JSON lines with the text or its tokens."""
-    exclude: Path | None = None
-    """A file to leave out although its folder is an input: the output of an earlier run."""
 
     def items(self) -> Iterator[Item]:
         """Every line of every input, including blank ones; standard input can be read only once."""
@@ -68,7 +85,7 @@ class Inputs:
     def _read(self) -> Iterator[Item]:
         for argument in self.arguments:
             if is_text(argument):
-                yield from argument.removesuffix("\n").split("\n")
+                yield from _decoded(argument).removesuffix("\n").split("\n")
             elif self.field is not None:
                 yield from (item for path in self._files(argument) for item in _fields(path, self.field))
             else:
@@ -83,8 +100,12 @@ class Inputs:
         path = Path(argument)
         if path != STDIN and not path.exists():
             raise TextError(f"{path}: there is no such file. To embed the word itself, put a space after it: '{path} '")
-        own = self.exclude.resolve() if self.exclude else None
-        return [file for file in files([path]) if file == STDIN or file.resolve() != own]
+        return files([path])
+
+    @property
+    def paths(self) -> list[Path]:
+        """The arguments that name files or folders."""
+        return [Path(argument) for argument in self.arguments if not is_text(argument)]
 
     @property
     def piped(self) -> bool:
@@ -96,17 +117,15 @@ class Inputs:
         """Whether every argument is literal text, not the name of a file."""
         return all(map(is_text, self.arguments))
 
-    @cached_property
     def survey(self) -> Survey:
-        """Read everything once: count it, check it, and compute its fingerprint."""
-        digest = hashlib.blake2b(digest_size=16)
+        """Read everything: count it, check it, and compute its fingerprint."""
+        digest = TextDigest()
         lines = characters = 0
         for item in self.items():
-            text = item if isinstance(item, str) else json.dumps(item)
-            digest.update(b"%d " % len(text) + text.encode("utf-8", "surrogatepass"))
+            digest.add(item)
             lines += 1
-            characters += len(text)
-        return Survey(lines, characters, digest.hexdigest())
+            characters += len(item if isinstance(item, str) else json.dumps(item))
+        return Survey(lines, characters, digest.value)
 
 
 def is_text(argument: str) -> bool:
@@ -129,6 +148,16 @@ def is_text(argument: str) -> bool:
         return True
     foreign = not argument.isascii() and not set(argument) & set("./\\")
     return bool(argument.split() != [argument] or END_MARK.search(argument) or foreign)
+
+
+def _decoded(argument: str) -> str:
+    """Text on the command line. Bytes that Python could not decode are decoded as UTF-8, as in files, or refused."""
+    if not any("\ud800" <= character <= "\udfff" for character in argument):
+        return argument
+    try:
+        return os.fsencode(argument).decode("utf-8")
+    except UnicodeError:
+        raise TextError(f"{argument!r}: this text is not UTF-8. Write it to a UTF-8 file, and name the file.") from None
 
 
 def _fields(path: Path, field: str) -> Iterator[Item]:

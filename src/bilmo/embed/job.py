@@ -7,25 +7,23 @@ Knows: Embedder, inputs, parts, files of vectors. Blind to: the command line.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 
 from bilmo import __version__
 from bilmo.embed.embedder import All, Embedder, Pool
-from bilmo.embed.inputs import Inputs, Item
+from bilmo.embed.inputs import Inputs, Item, TextDigest
 from bilmo.embed.output import write as embeddings
-from bilmo.embed.output.parts import Parts, open_parts
+from bilmo.embed.output.parts import Parts, folder_of, open_parts
 from bilmo.embed.output.table import EmbeddedText, VectorSpec
 from bilmo.embed.texts import Floats, gathered
 from bilmo.errors import OutputError, TextError
 from bilmo.ids.batch import Sentence
 from bilmo.net.mix import How, Mix
-from bilmo.store.bundle import Bundle
 from bilmo.store.model_folder import DType
 from bilmo.store.run import Identity
 
@@ -44,6 +42,8 @@ class EmbedSettings:
     compress: bool = False
     word_cache: str = "none"
     """Identifies the word cache; used only to distinguish runs."""
+    model: str = ""
+    """The name of the model, for the metadata of the file."""
 
     def spec(self, elmo: Embedder) -> VectorSpec:
         """The form of the vectors."""
@@ -55,6 +55,20 @@ class EmbedSettings:
             width, layers = mix.output_width, None
         pooled, split_by_bilmo = self.pool != "none", self.lang != "spaces"
         return VectorSpec(width=width, layers=layers, pooled=pooled, dtype=self.dtype, split_by_bilmo=split_by_bilmo)
+
+    def about(self, elmo: Embedder) -> dict[str, str]:
+        """What a file says about how it was made."""
+        layers = [self.mix] if isinstance(self.mix, str | int) else self.mix
+        return {
+            "bilmo": __version__,
+            "model": self.model,
+            "model_hash": elmo.bundle.identity("all"),
+            "mix": ",".join(map(str, layers)),
+            "pool": self.pool,
+            "lang": self.lang,
+            "start": elmo.start,
+            "precision": elmo.precision,
+        }
 
 
 @dataclass(frozen=True)
@@ -93,10 +107,10 @@ Event = Started | Step | Finished
 def run(elmo: Embedder, inputs: Inputs, output: Path, settings: EmbedSettings) -> Generator[Event, None, None]:
     """Embed everything, or resume the same run where it was stopped; the file appears when it is complete."""
     embeddings.check(output, compress=settings.compress)
-    spec = settings.spec(elmo)
-    survey = None if inputs.piped else inputs.survey
+    spec = replace(settings.spec(elmo), about=settings.about(elmo))
+    survey = None if inputs.piped else inputs.survey()
     identity = None if survey is None else _identity(elmo, survey.digest, settings)
-    with open_parts(output, spec, identity) as parts:
+    with open_parts(output, spec, identity, embeddings.beside(output)) as parts:
         sentences = size = None
         if survey is not None:
             sentences = survey.lines
@@ -107,28 +121,55 @@ def run(elmo: Embedder, inputs: Inputs, output: Path, settings: EmbedSettings) -
             )
             _check_disk_space(output, max(0, rest) + size, size)
         yield Started(sentences, size, len(parts.files), parts.sentences)
-        yield from _compute(elmo, inputs, parts, settings)
+        digest = yield from _compute(elmo, inputs, parts, settings)
+        if survey is not None and (digest != survey.digest or inputs.survey() != survey):
+            raise _changed(inputs, output, parts)
         with parts.join(output) as path:
             notes = embeddings.write(path, parts.table(), compress=settings.compress)
         found = Finished(parts.sentences, parts.tokens, notes)
     yield found
 
 
-def _compute(elmo: Embedder, inputs: Inputs, parts: Parts, settings: EmbedSettings) -> Iterator[Step]:
-    """Compute all parts that are missing."""
-    items = inputs.items()
-    skipped = sum(1 for _ in islice(items, parts.sentences))
-    if skipped < parts.sentences:
-        raise TextError("the text became shorter while it was being read. Wait until it is complete, then start again.")
+def _compute(elmo: Embedder, inputs: Inputs, parts: Parts, settings: EmbedSettings) -> Generator[Step, None, str]:
+    """Compute all parts that are missing; returns the fingerprint of the text that was read."""
+    items, digest = _skipped(inputs, parts)
     elmo.set_carried(parts.state())
     most = max(1, min(PART_TOKENS, PART_BYTES // parts.spec.bytes(sentences=1, tokens=1)))
     # No batch crosses the end of a part, so that a part is the same in every run.
     for part in gathered(((item, elmo.sentences(item)) for item in items), most):
-        with parts.new([sum(map(len, sentences)) for sentences in part[1]]) as file:
+        for item in part[0]:
+            digest.add(item)
+        with parts.new([sum(map(len, sentences)) for sentences in part[1]], digest.value) as file:
             for some in _embedded(elmo, zip(*part, strict=True), settings):
                 file.add(some)
                 yield Step(len(some), sum(len(row.tokens) for row in some))
             file.state = elmo.carried()
+    return digest.value
+
+
+def _skipped(inputs: Inputs, parts: Parts) -> tuple[Iterator[Item], TextDigest]:
+    """The texts that are not computed yet, and the fingerprint of those before them.
+
+    A part that was computed from another text is dropped: the text had changed while an earlier run read it.
+    """
+    while True:
+        items, digest = inputs.items(), TextDigest()
+        for number, facts in enumerate(parts.facts):
+            for item in islice(items, facts.sentences):
+                digest.add(item)
+            if digest.value != facts.text:
+                parts.drop(number)
+                break
+        else:
+            return items, digest
+
+
+def _changed(inputs: Inputs, output: Path, parts: Parts) -> TextError:
+    first = f"remove {folder_of(output)}, then " if parts.facts else ""
+    return TextError(
+        f"{', '.join(map(str, inputs.paths))}: changed while it was being embedded, so nothing was written. "
+        f"When it is complete, {first}run the same command again."
+    )
 
 
 def rows(elmo: Embedder, inputs: Inputs, settings: EmbedSettings) -> Iterator[EmbeddedText]:
@@ -146,24 +187,16 @@ def _embedded(
 
 
 def _embedded_text(item: Item, sentences: list[Sentence], vectors: Floats) -> EmbeddedText:
-    text = item.strip() if isinstance(item, str) else " ".join(item)
+    text = item if isinstance(item, str) else " ".join(item)
     return EmbeddedText(text, list(chain.from_iterable(sentences)), vectors)
 
 
 def _identity(elmo: Embedder, digest: str, settings: EmbedSettings) -> Identity:
     """What a run must have in common with the one that it resumes."""
     chosen = asdict(settings) | {"start": elmo.start, "precision": elmo.precision, "bilmo version": __version__}
-    inputs = {"the model": _fingerprint(elmo.bundle), "the text": digest, "the word cache": chosen.pop("word_cache")}
+    inputs = {"the model": elmo.bundle.identity("all"), "the text": digest, "the word cache": chosen.pop("word_cache")}
+    del chosen["model"]  # a name is not an identity
     return Identity(chosen, inputs)
-
-
-def _fingerprint(bundle: Bundle) -> str:
-    """Of everything in a model that a vector depends on, a learned start included."""
-    digest = hashlib.sha256(bundle.identity().encode("ascii"))
-    if bundle.start is not None:
-        for value in bundle.start.named().values():
-            digest.update(value.contiguous().numpy().data)
-    return digest.hexdigest()[:32]
 
 
 def _expected_tokens(elmo: Embedder, inputs: Inputs, characters: int) -> int:

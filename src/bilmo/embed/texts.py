@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bilmo.errors import ConfigError
+from bilmo.errors import ConfigError, OutputError
 from bilmo.ids.batch import Sentence
 from bilmo.ids.vocab import Vocab
 from bilmo.text.split import Lang, Splitter, detect, splitter
@@ -60,7 +60,20 @@ def joined(parts: list[Floats], pool: str, dtype: str) -> Floats:
             whole = np.zeros((*whole.shape[:-2], whole.shape[-1]), dtype=np.float32)
         else:
             whole = whole.mean(axis=-2) if pool == "mean" else whole.max(axis=-2)
-    return whole.astype(dtype, copy=False)
+    return _rounded(whole) if dtype == "float16" else whole
+
+
+def _rounded(values: Floats) -> Floats:
+    """Vectors in float16. A value beyond its range is refused, because it would become infinite."""
+    with np.errstate(over="ignore"):  # refused below
+        found = values.astype(np.float16)
+    too_large = values[np.isinf(found) & np.isfinite(values)]
+    if len(too_large):
+        raise OutputError(
+            f"a vector has the value {too_large[0]:,.6g}, but float16 holds at most {np.finfo(np.float16).max:,.0f}. "
+            "Use dtype float32 (--dtype float32 on the command line)."
+        )
+    return found
 
 
 LONG_WORD = 64

@@ -191,7 +191,7 @@ def _softmax_words(shapes: Mapping[str, Shape], vocab: Vocab | None, folder: Pat
 
 def write(bundle: Bundle, folder: Path) -> list[str]:
     """Write options.json and weights.hdf5 as bilm-tf dumps them; returns what the layout cannot hold."""
-    import h5py  # imported here, because it takes a moment
+    from bilmo.store.hdf5_file import HDF5Writer  # imported here, because h5py takes a moment
 
     config = bundle.config
     _check_it_fits(bundle)
@@ -216,9 +216,10 @@ def write(bundle: Bundle, folder: Path) -> list[str]:
         }
     with new_folder(folder) as partial:
         (partial / "options.json").write_text(json.dumps(options, indent=1), encoding="utf-8")
-        with h5py.File(partial / "weights.hdf5", "w") as file:
+        with HDF5Writer(partial / "weights.hdf5") as new:
             for name, values in old_arrays(bundle.weights, weight_map(config, softmax_words=None)).items():
-                file.create_dataset(name, data=values)
+                with new.writing() as file:
+                    file.create_dataset(name, data=values)
         if bundle.vocab:
             text = "".join(f"{word}\n" for word in bundle.vocab.words)
             (partial / "vocab.txt").write_text(text, encoding="utf-8", newline="\n")

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from bilmo.errors import VocabError, WeightsError
 from bilmo.formats.bilmtf import read_vocab, vocab_file
 from bilmo.formats.hdf5 import WeightsFile
-from bilmo.formats.weight_map import finite_float32
-from bilmo.store.validate import same_length
+from bilmo.store.validate import finite_float32, same_length
 
 
 def read(path: Path, width: int) -> tuple[list[str], NDArray[np.float32]]:

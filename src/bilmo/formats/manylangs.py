@@ -17,12 +17,13 @@ import torch
 
 from bilmo.errors import BilmoError, ConfigError, DamagedFile, UnsafeFile, VocabError
 from bilmo.formats import archive
-from bilmo.formats.weight_map import Array, TensorMap, finite_float32, read_weights, reorder, same
+from bilmo.formats.weight_map import Array, TensorMap, read_weights, reorder, same
 from bilmo.ids.chars import MARKS as CHARACTER_MARKS
 from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END, UNKNOWN, CharTable
 from bilmo.ids.vocab import MARKS, Vocab
 from bilmo.net.config import BiLMConfig, CellConfig, CharsConfig, TableConfig, WordsConfig
 from bilmo.store.bundle import Bundle, Shape
+from bilmo.store.tensors_file import finite_weights
 from bilmo.store.validate import read_json, with_path_in_error
 from bilmo.text.files import lines
 
@@ -146,9 +147,7 @@ class Pickles:
 
     def read(self, name: str) -> Array:
         """The values of one tensor; they must be finite numbers."""
-        value = self._tensors[name].detach()
-        value = value.float() if value.is_floating_point() else value  # NumPy has no bfloat16
-        return finite_float32(value.numpy(), f"{self._folder}: {name}")
+        return finite_weights(self._tensors[name].detach(), f"{self._folder}: {name}").numpy()
 
 
 def _plain(name: object, value: object) -> bool:

@@ -6,7 +6,7 @@ Knows: every reader and writer. Blind to: running networks.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -18,6 +18,7 @@ from bilmo.store import model_folder as own
 from bilmo.store.bundle import Bundle
 from bilmo.store.installed import installed
 from bilmo.store.model_folder import DType
+from bilmo.store.published import published
 
 log = logging.getLogger(__name__)
 Target = Literal["bilmo", "allennlp"]
@@ -30,6 +31,10 @@ class Layout:
     needs: str
     fits: Callable[[Path], bool]
     read: Callable[[Path], Bundle]
+
+
+IN_FOLDER = (own.CONFIG, own.WEIGHTS, "options.json", "encoder.pkl", "token_embedder.pkl")
+"""Files that stand for the folder they are in."""
 
 
 def _has(*names: str) -> Callable[[Path], bool]:
@@ -69,11 +74,10 @@ def _read(path: Path) -> Bundle:
         models = installed()
         if str(path) in models:
             return own.read(models[str(path)])
-        hint = f"; installed models: {', '.join(models) or 'none'}" if len(path.parts) == 1 else ""
-        raise NotAModel(f"{path}: there is no such file or folder{hint}")
+        raise NotAModel(f"{path}: there is no such file or folder{_hint(path, models)}")
     if not path.is_file():
         raise NotAModel(f"{path}: is neither a file nor a folder")
-    if path.name in (own.CONFIG, own.WEIGHTS, "options.json", "encoder.pkl", "token_embedder.pkl"):
+    if path.name in IN_FOLDER:
         return _read_folder(path.parent)
     if hdf5.is_hdf5(path):
         return bilmtf.read_hdf5(path.parent, path)
@@ -82,6 +86,28 @@ def _read(path: Path) -> Bundle:
     raise NotAModel(
         f"{path}: is not a model. Accepted: a folder or zip with {_accepted()}; or the weights file itself."
     )
+
+
+def _hint(path: Path, models: Mapping[str, Path]) -> str:
+    """What a user may have meant by a name that is neither a path nor an installed model."""
+    if len(path.parts) != 1:
+        return ""
+    if str(path) in published():
+        return f". `bilmo get {path}` installs the published model of this name."
+    return f"; installed models: {', '.join(models) or 'none'}"
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files that `read` opens for a model, or may open."""
+    if not path.exists() and str(path) in installed():
+        path = installed()[str(path)]
+    if path.name in IN_FOLDER:
+        path = path.parent
+    if path.is_dir():
+        return [file for file in path.iterdir() if file.is_file()]
+    prefix = path.stem if path.suffix == ".index" else path.name  # of a checkpoint
+    shared = [*path.parent.glob("*options.json"), *path.parent.glob("vocab*.txt*")]
+    return [path, *(file for file in path.parent.glob("*") if file.name.startswith(f"{prefix}.")), *shared]
 
 
 def _read_zip(path: Path) -> Bundle:

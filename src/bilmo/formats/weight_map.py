@@ -23,6 +23,7 @@ from bilmo.errors import WeightsError
 from bilmo.ids.chars import ByteChars
 from bilmo.net.config import BiLMConfig
 from bilmo.store.bundle import Shape, check_shapes
+from bilmo.store.validate import finite_float32
 
 Array = NDArray[Any]
 
@@ -202,18 +203,6 @@ class CanonicalSource:
         """The values of one tensor; they must be finite numbers."""
         values = finite_float32(self._source.read(self._names[name]), f"{self._where}: {self._names[name]}")
         return values[1:] if self.padded and name == "char_embed" else values
-
-
-def finite_float32(values: Array, where: str) -> Array:
-    """Values as float32; anything but finite numbers is refused."""
-    if not np.issubdtype(values.dtype, np.floating):
-        raise WeightsError(f"{where} contains {values.dtype}; weights must be floating-point numbers")
-    with np.errstate(over="ignore"):  # values too large for float32 become infinite and are refused below
-        values = values.astype(np.float32, copy=False)
-    if not np.isfinite(values).all():
-        bad = int(values.size - np.isfinite(values).sum())
-        raise WeightsError(f"{where}: {bad} of {values.size} values are not finite. The file is damaged.")
-    return values
 
 
 def read_weights(source: Source, table: list[TensorMap], where: str) -> tuple[dict[str, Tensor], list[str]]:

@@ -5,6 +5,7 @@ Knows: nothing. Blind to: tensors, files, old names.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,7 +16,7 @@ Precision = Literal["float32", "int8"]
 BOTH: tuple[Direction, ...] = ("forward", "backward")
 
 STRICT = {"extra": "forbid"}
-"""For readers of config files: a misspelt key is an error, not a default."""
+"""For readers of config files: a misspelt key is an error, not a default, and no value is converted to another type."""
 
 
 MAX_SIZE, MAX_DEPTH = 10**8, 100
@@ -57,6 +58,8 @@ class CharsConfig:
         _within(0, MAX_DEPTH, highways=self.highways)
         if not self.filters:
             raise ConfigError("a character CNN needs at least one filter, as in filters = [[1, 32], [2, 32]]")
+        if len(self.filters) > MAX_DEPTH:
+            raise ConfigError(f"filters has {len(self.filters):,} sizes of filters; there may be at most {MAX_DEPTH}")
         for characters, number in self.filters:
             _within(1, MAX_SIZE, filter_width=characters, filter_number=number)
         if self.max_characters is not None and self.max_characters < max(3, self.widest_filter):
@@ -149,6 +152,8 @@ class CellConfig:
             raise ConfigError(f"only an LSTM has a projection and a cell clip; the cell is {self.kind!r}")
         if not self.project and self.projection_clip is not None:
             raise ConfigError("projection_clip needs a projection; leave it out")
+        if not math.isfinite(self.forget_bias):
+            raise ConfigError(f"forget_bias is {self.forget_bias}; it must be a finite number")
         for name in ("cell_clip", "projection_clip"):
             clip = getattr(self, name)
             if clip is not None and not clip > 0:

@@ -6,6 +6,7 @@ Knows: the file system. Blind to: what is written.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -20,6 +21,8 @@ from bilmo.errors import DamagedFile, OutputError, WeightsError
 
 PARTIAL = ".partial"
 """Ending of the temporary names, which begin with a dot. A process that is killed does not remove them."""
+TEMPORARY = re.compile(r"\.(.*\.)?bilmo-[a-z0-9_]{8}" + re.escape(PARTIAL), re.DOTALL)
+"""The temporary names, which no user would choose: files and folders of these names may be removed."""
 CONFIG = "config.json"
 """The file of a folder that holds the hashes of the others, so `new_files` replaces it last."""
 PUBLISH_SECONDS = 0.1
@@ -78,7 +81,7 @@ def new_files(folder: Path) -> Iterator[Path]:
     raised after the last one, so weights and config always belong to the same model. Read the result with
     `read_published`.
     """
-    with _naming(folder), tempfile.TemporaryDirectory(prefix=".", suffix=PARTIAL, dir=folder) as name:
+    with _naming(folder), tempfile.TemporaryDirectory(prefix=".bilmo-", suffix=PARTIAL, dir=folder) as name:
         yield Path(name)
         files = [file.relative_to(name) for file in Path(name).rglob("*") if file.is_file()]
         # Each config.json after the files whose hashes it holds, the one of the folder itself after all others.
@@ -121,7 +124,7 @@ def read_published(read_config: Callable[[], Config], read: Callable[[Config], L
 
 def _temporary(target: Path) -> Path:
     """A new name beside `target`, for what becomes `target` later."""
-    return target.with_name(f".{target.name}.{secrets.token_hex(4)}{PARTIAL}")
+    return target.with_name(f".{target.name}.bilmo-{secrets.token_hex(4)}{PARTIAL}")
 
 
 @contextmanager

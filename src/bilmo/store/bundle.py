@@ -6,9 +6,9 @@ Knows: ids, net. Blind to: files and formats.
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -21,8 +21,11 @@ from bilmo.net.bilm import BiLM
 from bilmo.net.config import BiLMConfig
 from bilmo.net.softmax import Softmax
 from bilmo.net.state import State
+from bilmo.store.tensors_file import sha256_of_tensors
 
 Shape = tuple[int, ...]
+Identified = Literal["words", "layers", "all"]
+"""A part of a model that `Bundle.identity` identifies."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ class Bundle:
     """Only for a character CNN over Unicode; bytes do not need a table."""
     start: State | None = None
     """The settled state of one row; None if the model does not store it."""
+    lang: str = ""
+    """How the training text was split, by the name of the rules; empty if that is not known."""
     card: str = ""
     """The model card, in Markdown."""
     notes: list[str] = field(default_factory=list)
@@ -56,19 +61,25 @@ class Bundle:
         """Whether the model can score words."""
         return "softmax.weight" in self.weights
 
-    def identity(self) -> str:
-        """A SHA-256 of everything that the layers depend on, the same for every layout.
+    def identity(self, of: Identified = "layers") -> str:
+        """A SHA-256 of everything that a part of the model depends on, the same for every layout.
 
-        It does not include the softmax, nor the start, which follows from the rest unless it was learned.
+        of: "words" for the vectors of words without context; "layers" for those in context, without the start, which
+            follows from the rest unless it was learned; "all" for everything, with start, softmax and vocabulary.
         """
-        words = self.vocab.words if self.vocab and self.config.words.table else ()
-        names = [*(self.chars.lines() if self.chars else ()), "", *words]
-        digest = hashlib.sha256(repr((self.config, names)).encode("utf-8", "surrogatepass"))
-        for name, value in sorted(self.weights.items()):
-            if not name.startswith("softmax."):
-                digest.update(name.encode())
-                digest.update(value.detach().float().contiguous().numpy().data)
-        return digest.hexdigest()
+        encoder = self.config.words
+        chars = self.chars.lines() if self.chars else []
+        words = self.vocab.words if self.vocab and encoder.table else ()
+        weights = {name: value.float() for name, value in self.weights.items()}
+        if of == "words":
+            parts = {name: value for name, value in weights.items() if name.startswith("words.")}
+            return sha256_of_tensors((encoder, self.config.width, (chars, words)), parts)
+        rest = {name: weights.pop(name) for name in list(weights) if name.startswith("softmax.")}
+        layers = sha256_of_tensors((self.config, [*chars, "", *words]), weights)
+        if of == "layers":
+            return layers
+        rest |= self.start.named() if self.start else {}
+        return sha256_of_tensors((layers, self.vocab and self.vocab.words), rest)
 
     def network(self) -> BiLM:
         """A network with a copy of these weights, ready to embed."""

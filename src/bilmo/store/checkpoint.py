@@ -1,4 +1,4 @@
-"""A checkpoint: tensors and progress in one file, replaced as a whole.
+"""A checkpoint: everything that a run needs to resume as if it had never stopped, in one file.
 
 It contains no timestamps.
 
@@ -9,44 +9,59 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
-from bilmo.errors import DamagedFile, OutputError
-from bilmo.store.atomic import new_file
+from bilmo.errors import ConfigError, DamagedFile
+from bilmo.store.tensors_file import read_hashed, write_hashed
+from bilmo.store.validate import checked
 
 CHECKPOINT = "checkpoint.safetensors"
+START_OVER = "Remove it to start over from the first step."
 Progress = TypeVar("Progress")
 
 
-def write(path: Path, tensors: Mapping[str, Tensor], progress: Any) -> None:
-    """Save tensors by their names and a dataclass of plain values."""
-    with new_file(path) as partial:
-        try:
-            clean = {name: value.detach().clone().contiguous() for name, value in tensors.items()}
-            save_file(clean, partial, metadata={"progress": json.dumps(asdict(progress))})
-        except SafetensorError as error:
-            raise OutputError(f"{path}: the checkpoint cannot be written ({error})") from None
+@dataclass(frozen=True)
+class Checkpoint(Generic[Progress]):
+    """A run at one moment."""
+
+    progress: Progress
+    """How far the run is: a dataclass of plain values."""
+    parts: Mapping[str, Mapping[str, Tensor]]
+    """Tensors by name, for each part of the run, such as "model" and "optimizer"."""
+
+    def part(self, name: str) -> dict[str, Tensor]:
+        """The tensors of one part; none if the run does not have it."""
+        return dict(self.parts.get(name, {}))
 
 
-def read(path: Path, kind: type[Progress]) -> tuple[dict[str, Tensor], Progress]:
+def write(path: Path, saved: Checkpoint[Any]) -> None:
+    """Replace the file as a whole: it holds the old checkpoint or the complete new one."""
+    tensors = {
+        f"{part}/{name}": value.detach().clone()  # tensors may share memory, but not in a file
+        for part, values in saved.parts.items()
+        for name, value in values.items()
+    }
+    write_hashed(path, tensors, {"progress": json.dumps(asdict(saved.progress))})
+
+
+def read(path: Path, kind: type[Progress]) -> Checkpoint[Progress]:
     """Load what `write` saved; `kind` is the dataclass of the progress."""
+    tensors, about = read_hashed(path, START_OVER)
     try:
-        with safe_open(path, framework="pt") as file:
-            progress = kind(**json.loads(file.metadata()["progress"]))
-            # Copied: the alignment in memory decides how a product is rounded, and a run must resume to the bit.
-            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        raise DamagedFile(
-            f"{path}: is not a checkpoint of this run ({error}). Remove it to start over from the first step."
-        ) from None
-    return tensors, progress
+        progress = checked(json.loads(about["progress"]), kind, "progress")
+    except (KeyError, ValueError, RecursionError, ConfigError) as error:
+        raise DamagedFile(f"{path}: is not a checkpoint of this run ({error}). {START_OVER}") from None
+    parts: dict[str, dict[str, Tensor]] = {}
+    for name, value in tensors.items():
+        part, _, rest = name.partition("/")
+        # Copied: the alignment in memory decides how a product is rounded, and a run must resume to the bit.
+        parts.setdefault(part, {})[rest] = value.clone()
+    return Checkpoint(progress, parts)
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -65,8 +80,3 @@ def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tenso
         number, name = key.split("/")
         state.setdefault(int(number), {})[name] = value
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-
-
-def with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors whose names begin with `prefix`, without it."""
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

@@ -165,7 +165,7 @@ def _check_disk_space(part: Path, total: int | None, start: int) -> None:
     if needed > free:
         raise OutputError(
             f"{part.parent}: {needed / 1e6:,.0f} MB are to be downloaded, but only {free / 1e6:,.0f} MB are free. "
-            "Free some space, or set BILMO_DATA to a folder on another disk, and run the same command again."
+            "Free some space, or set BILMO_MODELS to a folder on another disk, and run the same command again."
         )
 
 
@@ -190,6 +190,6 @@ def _writing(part: Path) -> Iterator[None]:
     except OSError as error:
         reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or error
         raise OutputError(
-            f"{part}: cannot be written ({reason}). What was downloaded is kept. Free some space, or set BILMO_DATA to "
-            "a folder on another disk, and run the same command again."
+            f"{part}: cannot be written ({reason}). What was downloaded is kept. Free some space, or set "
+            "BILMO_MODELS to a folder on another disk, and run the same command again."
         ) from None

@@ -5,29 +5,28 @@ Knows: Bundle, safetensors. Blind to: other layouts, training.
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from bilmo.errors import ConfigError, DamagedFile, OutputError, WeightsError
+from bilmo.errors import OutputError, WeightsError
 from bilmo.ids.chars import CharTable
 from bilmo.ids.vocab import Vocab
 from bilmo.net.config import STRICT, BiLMConfig, Direction
 from bilmo.net.state import State
 from bilmo.store.atomic import new_files, new_folder, read_published
 from bilmo.store.bundle import Bundle, Shape, check_shapes, shapes_of
-from bilmo.store.card import card_of
-from bilmo.store.tensors_file import write_tensors
-from bilmo.store.validate import checked, parse_json, same_length, sha256_of, with_path_in_error
-from bilmo.text.files import lines
+from bilmo.store.card import card_of, fact_in
+from bilmo.store.hashed_folder import NOT_KNOWN, HashedFolder, NewFolder, check_format, check_own_hash, write_text
+from bilmo.store.tensors_file import finite_weights
+from bilmo.store.validate import checked, parse_json, same_length, with_path_in_error
 
 CONFIG, WEIGHTS, VOCAB, CHARS, CARD = "config.json", "model.safetensors", "vocab.txt", "chars.txt", "README.md"
 DType = Literal["float32", "float16"]
-FORMAT = 2
+FORMAT = 3
+REMEDY = "Download or convert the model again."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +38,10 @@ class FolderConfig:
     bilmo_format: int
     """Raised when older versions of bilmo can no longer read the folder."""
     network: BiLMConfig
-    sha256: str
-    """Of model.safetensors, so that a damaged file is refused."""
+    lang: str
+    """How the training text was split, by the name of the rules; empty if that is not known."""
+    sha256: dict[str, str]
+    """Of every file that the vectors depend on, so that a damaged file is refused."""
 
 
 def write(bundle: Bundle, folder: Path, dtype: DType = "float32") -> None:
@@ -65,15 +66,15 @@ def _fill(bundle: Bundle, partial: Path, folder: Path, dtype: DType = "float32")
         large = next((name for name, value in tensors.items() if not value.isfinite().all()), None)
         if large:
             raise OutputError(f"{folder}: values of {large} are too large for float16. Use float32.")
-    sha256 = write_tensors(partial / WEIGHTS, tensors)
-    config = FolderConfig(bilmo_format=FORMAT, network=bundle.config, sha256=sha256)
-    _write_text(partial / CONFIG, json.dumps(asdict(config), indent=1))
+    files = NewFolder(partial)
+    files.write_tensors(WEIGHTS, tensors)
     if bundle.vocab:
-        _write_text(partial / VOCAB, "".join(f"{word}\n" for word in bundle.vocab.words))
+        files.write_lines(VOCAB, bundle.vocab.words)
     if bundle.chars:
-        _write_text(partial / CHARS, "".join(f"{line}\n" for line in bundle.chars.lines()))
+        files.write_lines(CHARS, bundle.chars.lines())
+    files.write_json(CONFIG, {"bilmo_format": FORMAT, "network": asdict(bundle.config), "lang": bundle.lang})
     # A card may have file names in it that are not UTF-8.
-    _write_text(partial / CARD, bundle.card or card_of(bundle), errors="replace")
+    write_text(partial / CARD, bundle.card or card_of(bundle), errors="replace")
 
 
 def read(folder: Path) -> Bundle:
@@ -86,11 +87,23 @@ OLD_DIRECTIONS: dict[object, Direction] = {"ahead": "forward", "behind": "backwa
 
 
 def read_config(folder: Path) -> FolderConfig:
-    """config.json of a model folder, with the names of the current format."""
-    data = parse_json(folder / CONFIG)
-    if isinstance(data, dict) and data.get("bilmo_format") == 1:
-        data = modern_directions(data)
-    return checked(data, FolderConfig, str(folder / CONFIG))
+    """config.json of a model folder, in the current format."""
+    path = folder / CONFIG
+    data = parse_json(path)
+    number = data.get("bilmo_format") if isinstance(data, dict) else None
+    check_format(path, number, oldest=1, newest=FORMAT, if_older="Convert the model again.")
+    config = checked(_modern(folder, data) if number in (1, 2) else data, FolderConfig, str(path))
+    check_own_hash(path, data, REMEDY)
+    return config
+
+
+def _modern(folder: Path, data: dict[str, Any]) -> dict[str, Any]:
+    """config.json of format 1 or 2 in the current format. Only the model card said how the text was split."""
+    data = modern_directions(data) if data["bilmo_format"] == 1 else data
+    lists = {name: NOT_KNOWN for name in (VOCAB, CHARS) if (folder / name).exists()}
+    card = _read_card(folder)
+    known = [fact for fact in (fact_in(card, "lang"), fact_in(card, "split")) if fact != "unknown"]  # its older name
+    return {"lang": known[0] if known else ""} | data | {"sha256": {WEIGHTS: data.get("sha256")} | lists}
 
 
 def modern_directions(data: Any) -> Any:
@@ -114,23 +127,16 @@ def _modern_name(name: str) -> str:
 
 
 def _read(folder: Path, config: FolderConfig) -> Bundle:
-    if not 1 <= config.bilmo_format <= FORMAT:
-        raise ConfigError(
-            f"{folder / CONFIG}: the folder has format {config.bilmo_format}; this version of bilmo reads formats 1 to "
-            f"{FORMAT}. Install a newer version."
-        )
-    network = config.network
+    files, network = HashedFolder(folder, config.sha256, REMEDY), config.network
+    weights = _read_tensors(files, network)
     vocab = (
-        with_path_in_error(folder / VOCAB, lambda: Vocab(lines(folder / VOCAB))) if (folder / VOCAB).exists() else None
+        with_path_in_error(folder / VOCAB, lambda: Vocab(files.read_lines(VOCAB))) if VOCAB in files.hashes else None
     )
-    weights = _read_tensors(folder / WEIGHTS, config)
     softmax = weights.get("softmax.weight")
     chars = None
     if network.words.chars and network.words.chars.kind == "unicode":
-        most = network.words.chars.max_characters
-        chars = with_path_in_error(
-            folder / CHARS, lambda: CharTable.from_lines(lines(folder / CHARS), max_characters=most)
-        )
+        most, entries = network.words.chars.max_characters, files.read_lines(CHARS)
+        chars = with_path_in_error(folder / CHARS, lambda: CharTable.from_lines(entries, max_characters=most))
         same_length(folder / CHARS, chars.rows, network.words.chars.rows)
     for rows in (network.words.table and network.words.table.rows, softmax is not None and len(softmax)):
         if rows:
@@ -138,7 +144,6 @@ def _read(folder: Path, config: FolderConfig) -> Bundle:
     start = {
         name.removeprefix("start."): weights.pop(name)[None] for name in list(weights) if name.startswith("start.")
     }
-    card = folder / CARD
     return Bundle(
         config=network,
         weights=weights,
@@ -146,32 +151,31 @@ def _read(folder: Path, config: FolderConfig) -> Bundle:
         vocab=vocab,
         chars=chars,
         start=State.from_named(start) if start else None,
-        card=card.read_text(encoding="utf-8", errors="replace") if card.exists() else "",
+        lang=config.lang,
+        card=_read_card(folder),
     )
 
 
-def _read_tensors(path: Path, config: FolderConfig) -> dict[str, Tensor]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            stored = {_modern_name(name): name for name in file.keys()}  # noqa: SIM118
-            found: dict[str, Shape] = {name: tuple(file.get_slice(old).get_shape()) for name, old in stored.items()}
-            rows = found["softmax.weight"][0] if found.get("softmax.weight") else None
-            needed = with_path_in_error(path.parent / CONFIG, lambda: shapes_of(config.network, softmax_words=rows))
-            if any(name.startswith("start.") for name in found):
-                needed |= _start_shapes(config.network)
-            unused = check_shapes(found, needed, where=str(path))
-            if unused:
-                raise WeightsError(f"{path}: {', '.join(unused)} do not belong to the network in {CONFIG}")
-            if sha256_of(path) != config.sha256:
-                raise DamagedFile(
-                    f"{path}: is not the file that was saved (its SHA-256 differs from the one in {CONFIG}). "
-                    "Download or convert the model again."
-                )
-            return {name: file.get_tensor(old).float() for name, old in stored.items()}
-    except (SafetensorError, OSError) as error:
-        raise DamagedFile(
-            f"{path}: cannot be read as safetensors ({error}). Download or convert the model again."
-        ) from None
+def _read_card(folder: Path) -> str:
+    """The model card; empty if there is none."""
+    card = folder / CARD
+    return card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
+
+
+def _read_tensors(files: HashedFolder, network: BiLMConfig) -> dict[str, Tensor]:
+    """The tensors by their current names; shapes are checked before values are loaded into memory."""
+    path = files.path / WEIGHTS
+    with files.open_tensors(WEIGHTS) as file:
+        stored = {_modern_name(name): name for name in file.keys()}  # noqa: SIM118
+        found: dict[str, Shape] = {name: tuple(file.get_slice(old).get_shape()) for name, old in stored.items()}
+        rows = found["softmax.weight"][0] if found.get("softmax.weight") else None
+        needed = with_path_in_error(files.path / CONFIG, lambda: shapes_of(network, softmax_words=rows))
+        if any(name.startswith("start.") for name in found):
+            needed |= _start_shapes(network)
+        unused = check_shapes(found, needed, where=str(path))
+        if unused:
+            raise WeightsError(f"{path}: {', '.join(unused)} do not belong to the network in {CONFIG}")
+        return {name: finite_weights(file.get_tensor(old), f"{path}: {old}") for name, old in stored.items()}
 
 
 def _start_tensors(start: State | None) -> dict[str, Tensor]:
@@ -186,7 +190,3 @@ def _start_shapes(config: BiLMConfig) -> dict[str, Shape]:
         for number in range(config.layers)
         for kind, width in widths.items()
     }
-
-
-def _write_text(path: Path, text: str, errors: Literal["strict", "replace"] = "strict") -> None:
-    path.write_text(text, encoding="utf-8", errors=errors, newline="\n")

@@ -6,20 +6,43 @@ Knows: the environment. Blind to: what is kept.
 from __future__ import annotations
 
 import os
+import tempfile
+from functools import cache
 from pathlib import Path
 
-
-def data_folder() -> Path:
-    """BILMO_DATA, or a folder for bilmo where programs keep the user's data: models that were installed by name."""
-    return _folder("BILMO_DATA", "XDG_DATA_HOME", Path(".local") / "share")
+from bilmo.errors import ConfigError
 
 
-def cache_folder() -> Path:
-    """BILMO_CACHE, or a folder for bilmo where programs keep what can be computed again."""
-    return _folder("BILMO_CACHE", "XDG_CACHE_HOME", Path(".cache"))
+def models_folder() -> Path:
+    """BILMO_MODELS, or `models` in a folder for bilmo where programs keep the user's data.
+
+    A user without a home folder, as in some containers, has none: a ConfigError.
+    """
+    return _folder("BILMO_MODELS", "XDG_DATA_HOME", Path(".local", "share"), "models")
 
 
-def _folder(own: str, shared: str, usual: Path) -> Path:
+def layers_folder() -> Path:
+    """`layers` in BILMO_CACHE, or in a folder for bilmo where programs keep what can be computed again.
+
+    For a user without a home folder it is one of this process alone, which is removed when the process ends.
+    """
+    try:
+        return _folder("BILMO_CACHE", "XDG_CACHE_HOME", Path(".cache"), "") / "layers"
+    except ConfigError:
+        return Path(_process_folder().name) / "layers"
+
+
+@cache
+def _process_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="bilmo-")
+
+
+def _folder(own: str, shared: str, usual: Path, inside: str) -> Path:
     if given := os.environ.get(own):
         return Path(given)
-    return Path(os.environ.get(shared) or Path.home() / usual) / "bilmo"
+    try:
+        return Path(os.environ.get(shared) or Path.home() / usual) / "bilmo" / inside
+    except RuntimeError:  # neither HOME nor an entry in the list of users
+        raise ConfigError(
+            f"this user has no home folder. Set {own} to a folder in which bilmo may keep files."
+        ) from None

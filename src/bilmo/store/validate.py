@@ -1,22 +1,42 @@
 """Read JSON files, validate plain data, check files against each other; errors name the file and the mistake.
 
-Knows: pydantic. Blind to: networks, torch.
+Knows: pydantic, numpy. Blind to: networks, torch.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
-from bilmo.errors import BilmoError, ConfigError, DamagedFile, VocabError
+from bilmo.errors import BilmoError, ConfigError, DamagedFile, VocabError, WeightsError
 
 Config = TypeVar("Config")
 Read = TypeVar("Read")
+
+
+LARGEST_JSON = 1 << 20
+"""Bytes of a file of settings: a thousand times as many as any real one has."""
+
+
+def regular_file(path: Path, remedy: str = "Restore the file.") -> Path:
+    """The same path, if it is a file: a pipe or a device in its place might never end."""
+    if not path.is_file():
+        what = "is not a file" if path.exists() else "is missing"
+        raise DamagedFile(f"{path}: {what}. {remedy}")
+    return path
+
+
+MOST_MISTAKES = 12
+"""Mistakes that an error lists."""
+KINDS: dict[type, str] = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
 
 
 def sha256_of(path: Path) -> str:
@@ -30,9 +50,12 @@ def read_json(path: Path, kind: type[Config]) -> Config:
     return checked(parse_json(path), kind, str(path))
 
 
-def parse_json(path: Path) -> Any:
-    """A JSON file as plain data."""
+def parse_json(path: Path, largest: int = LARGEST_JSON) -> Any:
+    """A JSON file of at most `largest` bytes as plain data."""
     try:
+        size = regular_file(path).stat().st_size
+        if size > largest:
+            raise DamagedFile(f"{path}: has {size:,} bytes; a file of settings has at most {largest:,}")
         return json.loads(path.read_bytes())
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
@@ -41,24 +64,54 @@ def parse_json(path: Path) -> Any:
 
 
 def checked(data: Any, kind: type[Config], where: str) -> Config:
-    """Plain data as a validated dataclass; the error names every mistake with its place."""
+    """Plain data as a validated dataclass; the error names every mistake with its place.
+
+    Values are converted, as "64" to a number, only if the dataclass is not marked as STRICT (see net/config.py).
+    """
     try:
-        return TypeAdapter(kind).validate_python(data)
+        found = TypeAdapter(kind).validate_python(data)
+        mistakes = list(_converted(data, found))[:MOST_MISTAKES] if hasattr(kind, "__pydantic_config__") else []
     except ValidationError as error:
-        raise ConfigError(f"{where}: invalid settings.\n" + "\n".join(_mistakes(error))) from None
+        mistakes = _mistakes(error)
+    except RecursionError:
+        mistakes = ["  lists or tables inside each other, deeper than any setting"]
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
+    if mistakes:
+        raise ConfigError(f"{where}: invalid settings.\n" + "\n".join(mistakes))
+    return found
+
+
+def _converted(data: Any, found: Any, place: str = "") -> Iterator[str]:
+    """One line per value that pydantic converted to another type, such as "64" or true to a number."""
+    if isinstance(data, dict):
+        parts = found if isinstance(found, dict) else vars(found) if is_dataclass(found) else {}
+        for key, value in data.items():
+            yield from _converted(value, parts.get(key, value), f"{place}.{key}" if place else str(key))
+    elif isinstance(data, list | tuple) and isinstance(found, list | tuple):
+        for number, (value, part) in enumerate(zip(data, found, strict=True)):
+            yield from _converted(value, part, f"{place}.{number}")
+    elif type(data) in KINDS and type(data) is not type(found) and (type(data), type(found)) != (int, float):
+        yield f"  {place}: must be {KINDS.get(type(found), 'a different type')}; found {_shown(data)}"
 
 
 def _mistakes(error: ValidationError) -> list[str]:
     """One line per mistake: its place, what is accepted, what was found."""
     rows = []
-    for mistake in error.errors()[:12]:
+    for mistake in error.errors(include_url=False)[:MOST_MISTAKES]:
         place = ".".join(map(str, mistake["loc"])) or "all of it"
         # For a missing key, pydantic has only the value around it.
-        found = "" if mistake["type"] == "missing" else f"; found {repr(mistake['input'])[:60]}"
+        found = "" if mistake["type"] == "missing" else f"; found {_shown(mistake['input'])}"
         rows.append(f"  {place}: {mistake['msg']}{found}")
     return rows
+
+
+def _shown(value: object) -> str:
+    """The beginning of a value."""
+    try:
+        return repr(value)[:60]
+    except RecursionError:
+        return "lists or tables inside each other"
 
 
 def with_path_in_error(path: Path, read: Callable[[], Read]) -> Read:
@@ -77,3 +130,15 @@ def same_length(path: Path, entries: int | None, rows: int) -> None:
         raise VocabError(
             f"{path}: has {entries} entries, but the weights have {rows} rows. They belong to different models."
         )
+
+
+def finite_float32(values: NDArray[Any], where: str) -> NDArray[Any]:
+    """Values as float32; anything but finite numbers is refused."""
+    if not np.issubdtype(values.dtype, np.floating):
+        raise WeightsError(f"{where} contains {values.dtype}; weights must be floating-point numbers")
+    with np.errstate(over="ignore"):  # values too large for float32 become infinite and are refused below
+        values = values.astype(np.float32, copy=False)
+    if not np.isfinite(values).all():
+        bad = int(values.size - np.isfinite(values).sum())
+        raise WeightsError(f"{where}: {bad} of {values.size} values are not finite. The file is damaged.")
+    return values

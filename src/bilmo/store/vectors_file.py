@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from bilmo.errors import DamagedFile, TextError
 from bilmo.ids.vocab import MARKS, Vocab, fits_a_line
-from bilmo.text.files import open_bytes, unpacking_errors
+from bilmo.text.files import byte_lines, open_bytes, unpacking_errors
 
-LONGEST_WORD, LONGEST_LINE, WIDEST = 10_000, 10_000_000, 100_000
-"""Limits in bytes, bytes and numbers; a file beyond them is not a file of word vectors."""
+LONGEST_WORD, LONGEST_LINE, WIDEST, MOST_DIGITS = 10_000, 10_000_000, 100_000, 18
+"""Limits in bytes, bytes, numbers, and digits of the first line; beyond them it is not a file of word vectors."""
 
 
 @dataclass(frozen=True)
@@ -91,18 +91,21 @@ they must follow the first space, and the word must not have a space in it."""
 
 def _entries(path: Path, file: IO[bytes], wanted: Wanted) -> Iterator[Entry]:
     """Words and vectors in file order; the numbers of unwanted words are not parsed."""
-    first = file.readline(LONGEST_LINE)
+    lines = byte_lines(file, str(path), LONGEST_LINE)
+    first = next(lines, b"")
     header = first.split()
     if not header:
         raise TextError(f"{path}: begins with an empty line; each line must have a word and its numbers")
     if len(header) != 2 or not all(part.isdigit() for part in header):  # GloVe: no header
-        yield from _text(path, chain([first], file), len(header) - 1, wanted)
+        yield from _text(path, chain([first], lines), len(header) - 1, wanted)
         return
+    if max(map(len, header)) > MOST_DIGITS:
+        raise TextError(f"{path}: its first line has numbers of more than {MOST_DIGITS} digits; the file is damaged")
     number, width = map(int, header)  # word2vec: how many words, how wide
     if not 0 < width <= WIDEST:
         raise TextError(f"{path}: its first line declares vectors of width {width}; accepted: 1 to {WIDEST}")
     if NARROW_ENTRY.get(width, TEXT_ENTRY).match(cast("io.BufferedReader", file).peek()):
-        yield from _text(path, file, width, wanted, number)
+        yield from _text(path, lines, width, wanted, number)
     else:
         yield from _binary(path, file, width, wanted, number)
 

@@ -9,13 +9,14 @@ import codecs
 import gzip
 import io
 import lzma
+import os
 import sys
 import zipfile
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 from zlib import error as ZlibError
 
 from bilmo.errors import BilmoError, DamagedFile, TextError, need
@@ -27,6 +28,8 @@ Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
 # A compressed file is recognised by its first bytes, whatever its name.
 GZIP, XZ, ZSTD = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 ZSTD_MODULE = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+LONGEST_LINE = 1 << 26
+"""Bytes of a line, some ten million words: a small compressed file may hold gigabytes without a line end."""
 
 
 @contextmanager
@@ -78,18 +81,37 @@ def unpacking_errors() -> tuple[type[Exception], ...]:
 
 
 def lines(path: Path) -> Generator[str, None, None]:
-    r"""Lines of UTF-8 text without their ends. Only "\n" or "\r\n" ends a line; a byte order mark is dropped."""
+    r"""Lines of UTF-8 without their ends. Only "\n" or "\r\n" ends a line; a byte order mark is dropped.
+
+    For lists of words and characters, which may contain any character; `text_lines` is for text.
+    """
     with open_bytes(path) as file:
-        yield from _decoded(file, str(path))
+        yield from decoded_lines(file, str(path))
+
+
+def text_lines(path: Path) -> Iterator[str]:
+    """Lines of a text file; zero bytes are refused, because they show that the file is UTF-16 or no text at all."""
+    return _without_zeros(lines(path), str(path))
 
 
 def all_lines(paths: Iterable[Path]) -> Iterator[str]:
-    """Lines of many files, one after the other; a folder means all files in it, a zip all files it holds."""
+    """Lines of many text files, one after the other; a folder means all files in it, a zip all files it holds."""
     for path in files(paths):
         if path != STDIN and zipfile.is_zipfile(path):
             yield from _zipped(path)
         else:
-            yield from lines(path)
+            yield from text_lines(path)
+
+
+def _without_zeros(rows: Iterable[str], name: str) -> Iterator[str]:
+    """English in UTF-16 is valid UTF-8 with a zero byte beside each letter."""
+    for number, row in enumerate(rows, start=1):
+        if "\0" in row:
+            raise TextError(
+                f"{name}, line {number}: contains zero bytes, so it is not UTF-8 text. Give only text files; "
+                "convert UTF-16 first: iconv -f UTF-16LE -t UTF-8 OLD > NEW"
+            )
+        yield row
 
 
 def files(paths: Iterable[Path]) -> list[Path]:
@@ -99,15 +121,33 @@ def files(paths: Iterable[Path]) -> list[Path]:
         if not path.is_dir():
             found.append(path)
             continue
-        inside = sorted(
-            file
-            for file in path.rglob("*")
-            if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts)
-        )
+        inside = sorted(_inside(path))
         if not inside:
             raise TextError(f"{path}: the folder contains no files")
         found += inside
     return found
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """All files in a folder and its sub-folders. A sub-folder that cannot be read is an error: its text would be lost.
+
+    Hidden files and folders are left out; links to folders are not followed.
+    """
+
+    def fail(error: OSError) -> None:
+        raise TextError(
+            f"{error.filename}: cannot be read ({error.strerror}), so the text in {folder} would be incomplete. "
+            "Change its permissions, or name the files to read."
+        ) from None
+
+    for place, subfolders, names in os.walk(folder, onerror=fail):
+        subfolders[:] = [name for name in subfolders if not name.startswith(".")]
+        for file in (Path(place, name) for name in names if not name.startswith(".")):
+            try:
+                if file.is_file():
+                    yield file
+            except OSError as error:
+                fail(error)
 
 
 def _zipped(path: Path) -> Iterator[str]:
@@ -115,18 +155,21 @@ def _zipped(path: Path) -> Iterator[str]:
         with zipfile.ZipFile(path) as archive:
             for member in sorted(archive.namelist()):
                 if not member.endswith("/") and not member.startswith("__MACOSX"):
-                    with archive.open(member) as file:
-                        yield from _decoded(file, f"{path}: {member}")
+                    with archive.open(member) as packed:
+                        file = io.BufferedReader(cast("io.RawIOBase", packed))  # its own readline is slow
+                        name = f"{path}: {member}"
+                        yield from _without_zeros(decoded_lines(file, name), name)
     except BilmoError:
         raise
     except Exception as error:  # a damaged zip raises many kinds of errors
         raise DamagedFile(f"{path}: cannot be unpacked ({error}). The zip is damaged or encrypted.") from None
 
 
-def _decoded(file: IO[bytes], name: str) -> Iterator[str]:
+def decoded_lines(file: IO[bytes], name: str) -> Iterator[str]:
+    r"""Lines of UTF-8 text in an open file, without their ends. Only "\n" or "\r\n" ends a line."""
     number = 0
     try:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(byte_lines(file, name, LONGEST_LINE), start=1):
             text = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
             yield text.removeprefix("\ufeff") if number == 1 else text
     except UnicodeDecodeError as error:
@@ -139,6 +182,19 @@ def _decoded(file: IO[bytes], name: str) -> Iterator[str]:
             f"{name}: decompression failed after line {number} ({error}). "
             "The file is truncated or damaged; download it again."
         ) from None
+
+
+def byte_lines(file: IO[bytes], name: str, longest: int) -> Iterator[bytes]:
+    """Lines with their ends. One of more than `longest` bytes is refused before it is in memory."""
+    number = 0
+    while line := file.readline(longest + 1):
+        number += 1
+        if len(line) > longest:
+            raise TextError(
+                f"{name}, line {number}: has more than {longest:,} bytes without a line end, so it is not lines of "
+                "text. Name only text files, and put line ends between paragraphs."
+            )
+        yield line
 
 
 def _advice(line: bytes) -> str:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields
 
-from bilmo.training.checkpoint import Progress
 from bilmo.training.corpus import Facts
-from bilmo.training.events import Evaluation
+from bilmo.training.events import Evaluation, Progress
 from bilmo.training.recipe import Recipe
 
 

@@ -9,12 +9,11 @@ Knows: text, vocab, numpy. Blind to: networks, recipes.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from array import array
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -25,7 +24,9 @@ from bilmo.errors import ConfigError, DamagedFile, TextError
 from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END
 from bilmo.ids.vocab import MARKS
 from bilmo.ids.windows import Text
+from bilmo.net.config import STRICT
 from bilmo.store.atomic import new_folder
+from bilmo.store.hashed_folder import HashedFolder, NewFolder, check_own_hash
 from bilmo.store.validate import checked, parse_json
 from bilmo.text.split import splitter
 
@@ -42,6 +43,8 @@ FACTS, FORMAT = "facts.json", 2
 class Facts:
     """What a corpus is."""
 
+    __pydantic_config__ = STRICT
+
     lang: str
     """How the text was split."""
     words: int
@@ -49,10 +52,12 @@ class Facts:
     tokens: dict[Side, int]
     sentences: dict[Side, int]
     bilmo_corpus: int = FORMAT
+    sha256: dict[str, str] = field(default_factory=dict)
+    """Of each file; empty in a corpus that was made before files were hashed."""
 
 
 class Corpus:
-    """A corpus on disk; its ids are memory-mapped."""
+    """A corpus on disk, whose files are checked by their hashes; its ids are memory-mapped."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -61,13 +66,22 @@ class Corpus:
             self._check()
         except (OSError, EOFError, ValueError, KeyError, ConfigError, DamagedFile) as error:
             raise DamagedFile(
-                f"{folder}: this corpus cannot be used: {error}. Delete this folder and run the same command again: "
-                "the corpus is made again from the text."
+                f"{folder}: this corpus cannot be used: {str(error).rstrip('. ')}. Delete this folder and run the same "
+                "command again: the corpus is made again from the text."
             ) from None
 
+    @property
+    def identity(self) -> str:
+        """A hash of all its files; empty for a corpus that was made before files were hashed."""
+        return self.facts.sha256.get(FACTS, "")
+
     def _check(self) -> None:
-        """Refuse files that were truncated or belong to another corpus, which would be trained on unnoticed."""
+        """Refuse files that were damaged or belong to another corpus, which would be trained on unnoticed."""
         facts = self.facts
+        files = HashedFolder(self.folder, facts.sha256, remedy="")
+        for name in facts.sha256:
+            if name != FACTS:
+                files.check(name)
         expected = {"words.txt": facts.words, "counts.npy": facts.words}
         found: dict[str, float] = {"words.txt": (self.folder / "words.txt").read_bytes().count(b"\n")}
         found["counts.npy"] = len(np.load(self.folder / "counts.npy", mmap_mode="r"))
@@ -102,7 +116,9 @@ def _read_facts(path: Path) -> Facts:
         raise ConfigError(
             f"it was made by another version of bilmo (corpus format {version}; this version reads format {FORMAT})"
         )
-    return checked(data, Facts, path.name)
+    facts = checked(data, Facts, path.name)
+    check_own_hash(path, data, remedy="")
+    return facts
 
 
 def _mapped(path: Path, kind: str) -> NDArray[Any]:
@@ -150,7 +166,10 @@ def build(lines: Iterable[str], lang: str, folder: Path, *, held_out: float, see
             tokens={side: writers[side].tokens for side in SIDES},
             sentences=sentences,
         )
-        (partial / FACTS).write_text(json.dumps(asdict(facts), indent=1), encoding="utf-8")
+        files = NewFolder(partial)
+        for file in sorted(partial.iterdir()):
+            files.add(file.name)
+        files.write_json(FACTS, asdict(facts))
     return Corpus(folder)
 
 

@@ -5,11 +5,11 @@ Knows: train.jsonl. Blind to: how a run works.
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
 from bilmo.store.atomic import new_file
+from bilmo.training.log import read_log
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 360, 64, 16, 36, 40
 POINTS = 240
@@ -30,16 +30,11 @@ def read(log: Path) -> tuple[Curve, Curve]:
     """Training perplexity, smoothed, and held-out perplexity."""
     losses: dict[int, float] = {}
     evaluations: dict[int, float] = {}
-    with log.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            try:
-                event = json.loads(line)  # steps repeated after a resume come twice, with the same values
-            except ValueError:  # a line that a power cut left incomplete
-                continue
-            if event["event"] == "evaluation":
-                evaluations[event["number"]] = math.inf if event["mean"] is None else event["mean"]
-            elif not event["skipped"]:
-                losses[event["number"]] = event["loss"]
+    for entry in read_log(log):
+        if entry["event"] == "evaluation":
+            evaluations[entry["number"]] = math.inf if entry["mean"] is None else entry["mean"]
+        elif entry["loss"] is not None and not entry.get("skipped"):
+            losses[entry["number"]] = entry["loss"]
     steps = sorted(losses)
     size = max(1, math.ceil(len(steps) / POINTS))
     pieces = [steps[at : at + size] for at in range(0, len(steps), size)]

@@ -1,6 +1,6 @@
-"""The events of a training run.
+"""The progress of a training run, and its events.
 
-Knows: the facts of a corpus, the progress of a run. Blind to: how a run works, who reads the events.
+Knows: the facts of a corpus. Blind to: how a run works, who reads the events.
 """
 
 from __future__ import annotations
@@ -8,8 +8,33 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from bilmo.training.checkpoint import Progress
 from bilmo.training.corpus import Facts
+
+
+@dataclass
+class Progress:
+    """Where a run is."""
+
+    epoch: int = 0
+    step_in_epoch: int = 0
+    steps: int = 0
+    """Of the whole run."""
+    seconds: float = 0.0
+    """Time spent on steps and evaluations, without reading and saving."""
+    best: float | None = None
+    """The lowest held-out loss, nats per word, mean of both directions."""
+    best_known: float | None = None
+    """The loss of known words at that evaluation."""
+    evaluations_without_improvement: int = 0
+    """Since the best one."""
+    last_evaluation_step: int | None = None
+    skipped: int = 0
+    """Steps that exploded and did not change the weights."""
+    usual_loss: float | None = None
+    """A running mean, nats per word, by which an exploding step is recognised."""
+    finished: bool = False
+    corpus: str = ""
+    """Identifies the corpus; empty for one that was made before corpora had hashes."""
 
 
 @dataclass(frozen=True)

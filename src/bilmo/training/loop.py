@@ -26,12 +26,11 @@ from bilmo.ids.windows import Stream, TextStep, TextSteps, Whole
 from bilmo.net.bilm import settle
 from bilmo.net.state import State
 from bilmo.store.bundle import Bundle
-from bilmo.store.checkpoint import load_optimizer, optimizer_tensors
+from bilmo.store.checkpoint import Checkpoint, load_optimizer, optimizer_tensors
 from bilmo.training.build import ModelPlan, seeded
-from bilmo.training.checkpoint import Checkpoint, Progress
 from bilmo.training.corpus import Corpus
 from bilmo.training.evaluate import HeldOutLoss, evaluate
-from bilmo.training.events import Evaluation, Finished, Step
+from bilmo.training.events import Evaluation, Finished, Progress, Step
 from bilmo.training.loss import full_loss, sampled_loss
 from bilmo.training.model import LanguageModel, StepLoss, TrainingOptions, WordArrays
 from bilmo.training.optimizer import device_of, optimizer_of, rate_at
@@ -81,7 +80,7 @@ class Loop:
         if recipe.average:
             self._average = {name: value.clone() for name, value in self.model.state_dict().items()}
         self._state: State | None = None
-        self.progress = Progress()
+        self.progress = Progress(corpus=corpus.identity)
 
     def _softmax_bias(self) -> Tensor | None:
         """The initial softmax bias (V,) from word counts; learning it would take thousands of steps."""
@@ -163,9 +162,9 @@ class Loop:
             group["lr"] = rate
         self.model.train()
         new_softmax = self.plan.base is not None and not self._base_has_softmax
-        self.model.head_only = new_softmax and done < recipe.head_first
         with seeded(int(np.random.SeedSequence(seed).generate_state(1)[0])):
-            found, after = self._gradients(text, np.random.default_rng(seed))
+            head_only = new_softmax and done < recipe.head_first
+            found, after = self._gradients(text, np.random.default_rng(seed), head_only=head_only)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
         loss, usual = float(found.loss.detach()), progress.usual_loss
         sound = bool(torch.isfinite(norm)) and math.isfinite(loss) and (usual is None or loss < usual + EXPLODED)
@@ -195,8 +194,10 @@ class Loop:
             skipped=not sound,
         )
 
-    def _gradients(self, text: TextStep, random: np.random.Generator) -> tuple[StepLoss, State]:
-        """Compute the gradients of a step; returns its loss, and the state after it."""
+    def _gradients(
+        self, text: TextStep, random: np.random.Generator, *, head_only: bool = False
+    ) -> tuple[StepLoss, State]:
+        """Compute the gradients of a step, or only those of the softmax; returns its loss, and the state after it."""
         self._optimizer.zero_grad()
         if self.recipe.context == "sentences":
             state = self.model.start_state(len(text.lengths))
@@ -204,7 +205,7 @@ class Loop:
             state = self._state or self.model.bilm.zero_state(len(text.lengths))
         targets = partial(self._prior.targets, random=random) if self._prior else self._vocab_ids.__getitem__
         loss = full_loss if self._full_softmax else sampled_loss(self.recipe.samples, random)
-        found, after = self.model(text, self._words, targets, state, loss)
+        found, after = self.model(text, self._words, targets, state, loss, head_only=head_only)
         # The rate and clip of the old recipe belong to a loss that is summed over the steps of a window.
         scale = self.recipe.window if self.recipe.optimizer == "adagrad" else 1
         (found.loss * scale).backward()
@@ -276,24 +277,38 @@ class Loop:
                 if not name.startswith("start.")
             }
             start = copy.deepcopy(self._start(1).to(cpu))
-        return Bundle(plan.config, weights, "trained by bilmo", vocab=plan.vocab, chars=plan.chars, start=start)
+        return Bundle(
+            plan.config,
+            weights,
+            "trained by bilmo",
+            vocab=plan.vocab,
+            chars=plan.chars,
+            start=start,
+            lang=self.corpus.facts.lang,
+        )
 
-    def checkpoint(self) -> Checkpoint:
+    def checkpoint(self) -> Checkpoint[Progress]:
         """The run as it is now; not a copy."""
-        model, optimizer = self.model.state_dict(), optimizer_tensors(self._optimizer)
-        return Checkpoint(self.progress, model, self._average, optimizer, self._state)
+        parts = {
+            "model": self.model.state_dict(),
+            "average": self._average,
+            "optimizer": optimizer_tensors(self._optimizer),
+            "state": self._state.named() if self._state else {},
+        }
+        return Checkpoint(self.progress, parts)
 
-    def resume(self, saved: Checkpoint) -> None:
+    def resume(self, saved: Checkpoint[Progress]) -> None:
         """Continue from a checkpoint; one of another network is a RuntimeError, ValueError or KeyError."""
         self.restore_weights(saved)
         self.progress = saved.progress
 
-    def restore_weights(self, saved: Checkpoint) -> None:
+    def restore_weights(self, saved: Checkpoint[Progress]) -> None:
         """Take the weights of a checkpoint and all that belongs to them, but not its progress."""
-        self.model.load_state_dict(saved.model)
-        load_optimizer(self._optimizer, saved.optimizer)
-        self._average = {name: value.to(self._device) for name, value in saved.average.items()}
-        self._state = saved.state and saved.state.to(self._device)
+        self.model.load_state_dict(saved.part("model"))
+        load_optimizer(self._optimizer, saved.part("optimizer"))
+        self._average = {name: value.to(self._device) for name, value in saved.part("average").items()}
+        state = saved.part("state")
+        self._state = State.from_named(state).to(self._device) if state else None
 
 
 def _exp(loss: float) -> float:

@@ -86,8 +86,6 @@ class LanguageModel(nn.Module):
         self.bilm = bilm
         self.softmax = softmax
         self.start = StartState(bilm.zero_state(1), learned=True)
-        self.head_only = False
-        """Train only the softmax; the network stays unchanged."""
 
     def load_weights(self, weights: dict[str, Tensor], start: State | None) -> None:
         """Load these values; a missing softmax or start stays unchanged."""
@@ -102,9 +100,19 @@ class LanguageModel(nn.Module):
         return state
 
     def forward(
-        self, text: TextStep, words: WordArrays, targets: Callable[[Ids], Ids], state: State, loss: Loss
+        self,
+        text: TextStep,
+        words: WordArrays,
+        targets: Callable[[Ids], Ids],
+        state: State,
+        loss: Loss,
+        *,
+        head_only: bool = False,
     ) -> tuple[StepLoss, State]:
-        """The loss of each direction on a step of text, and the state after it."""
+        """The loss of each direction on a step of text, and the state after it.
+
+        head_only: train only the softmax; the network stays unchanged.
+        """
         readings: dict[Direction, Reading] = {"forward": text.forward, "backward": text.backward}
         readings = {direction: readings[direction] for direction in self.bilm.config.directions}
         inputs = torch.from_numpy(np.stack([reading.inputs for reading in readings.values()]))  # (1 or 2, B, T)
@@ -118,7 +126,7 @@ class LanguageModel(nn.Module):
         )
         device = self.softmax.weight.device
         with (
-            torch.set_grad_enabled(torch.is_grad_enabled() and not self.head_only),
+            torch.set_grad_enabled(torch.is_grad_enabled() and not head_only),
             self._products(),
         ):
             layers, after = self.bilm(batch, state, dropout=self.options.dropout, only_top=True, separate_graphs=True)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import math
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -23,23 +22,24 @@ from typing import IO, Any
 
 import numpy as np
 
-from bilmo.errors import BilmoError, ConfigError, DamagedFile, OutputError, TextError
-from bilmo.store import model_folder
+from bilmo.errors import BilmoError, ConfigError, DamagedFile, TextError
+from bilmo.store import checkpoint, model_folder
 from bilmo.store.bundle import Bundle
 from bilmo.store.card import card_of
-from bilmo.store.checkpoint import CHECKPOINT
+from bilmo.store.checkpoint import CHECKPOINT, START_OVER
+from bilmo.store.output import check_output
 from bilmo.store.run import WORK, Identity, open_run, started_with
 from bilmo.store.validate import sha256_of
 from bilmo.text.files import STDIN, all_lines, files
 from bilmo.text.split import choose_split
-from bilmo.training import checkpoint
 from bilmo.training import corpus as corpora
 from bilmo.training.build import ModelPlan, plan_finetuning, plan_model
 from bilmo.training.card import TrainingSection
 from bilmo.training.corpus import Corpus
 from bilmo.training.cost import estimate, need_memory
 from bilmo.training.curve import draw
-from bilmo.training.events import Evaluation, Event, Finished, Reading, Ready, Step
+from bilmo.training.events import Evaluation, Event, Finished, Progress, Reading, Ready, Step
+from bilmo.training.log import log_event, remove_repeated
 from bilmo.training.loop import Loop
 from bilmo.training.model import WordArrays
 from bilmo.training.optimizer import device_of
@@ -47,7 +47,9 @@ from bilmo.training.recipe import Recipe
 from bilmo.training.tensorboard import tensorboard
 
 logger = logging.getLogger(__name__)
-CORPUS, LOG, CURVE = "corpus", "train.jsonl", "curve.svg"
+CORPUS, TENSORBOARD, LOG, CURVE = "corpus", "tensorboard", "train.jsonl", "curve.svg"
+KEEPS = (CORPUS, TENSORBOARD, CHECKPOINT)
+"""What is in the work folder."""
 LENGTH = ("epochs", "minutes")
 """Settings that say how long a run is."""
 RESTORE_AFTER, GIVE_UP_AFTER = 3, 10
@@ -79,7 +81,7 @@ def train(
     _check_inputs(texts, folder, recipe, base)
     identity = _identity(texts, recipe, base)
     _check_length(folder, identity)
-    with open_run(folder, folder / WORK, kind="training run", identity=identity) as run:
+    with open_run(folder, folder / WORK, kind="training run", identity=identity, keeps=KEEPS) as run:
         unread = STDIN in texts and (run.work / CORPUS).exists()
         if not (run.work / CORPUS).exists():
             yield Reading()
@@ -94,8 +96,9 @@ def train(
         loop = Loop(recipe.train, plan, corpus, WordArrays(words, plan.indexer()))
         path = run.work / CHECKPOINT
         if path.exists():
-            _resume(loop, path)
+            _resume(loop, path, folder)
         run.start()
+        remove_repeated(folder / LOG, loop.progress)
         notes = []
         if unread:
             notes = ["standard input is not read; the run continues with the text that it was started with"]
@@ -111,18 +114,17 @@ def train(
         yield _ready(corpus, plan, loop, notes)
         names = [file.name for file in files(texts)]
         card = TrainingSection(recipe, corpus.facts, texts=names, base=base.name if base else None)
-        _remove_torn_line(folder / LOG)
         exploded = 0
-        with (folder / LOG).open("a", encoding="utf-8") as log, tensorboard(run.work / "tensorboard") as show:
+        with (folder / LOG).open("a", encoding="utf-8") as log, tensorboard(run.work / TENSORBOARD) as show:
             for event in loop.events():
                 if isinstance(event, Step):
-                    _log(event, log)
+                    log_event(event, log)
                     show(event)
                     exploded = exploded + 1 if event.skipped else 0
                     if exploded >= GIVE_UP_AFTER:
                         raise _gave_up(event, loop)
                     if exploded == RESTORE_AFTER and path.exists():  # the step before them spoiled the weights
-                        loop.restore_weights(checkpoint.read(path))
+                        loop.restore_weights(checkpoint.read(path, Progress))
                     if event.number % recipe.train.save_every == 0 and not event.skipped:
                         _save(loop, path, log)
                 elif isinstance(event, Evaluation):
@@ -130,10 +132,12 @@ def train(
                         bundle = loop.bundle()
                         section = card.markdown(loop.progress, event)
                         model_folder.publish(replace(bundle, card=card_of(bundle, section)), folder)
-                    _log(event, log)
+                    log_event(event, log)
                     show(event)
                     draw(folder / LOG, folder / CURVE)
                 else:
+                    if event.progress.best is None:
+                        raise _no_model(folder)
                     _save(loop, path, log)
                 yield event
 
@@ -143,10 +147,7 @@ def _check_inputs(texts: list[Path], folder: Path, recipe: Recipe, base: Base | 
     for text in (*texts, *([] if base else _vectors_file(recipe))):
         if text != STDIN and not text.exists():
             raise TextError(f"{text}: there is no such file")
-        if text.is_dir() and folder.resolve().is_relative_to(text.resolve()):
-            raise OutputError(
-                f"{folder}: is inside {text}, whose files are all read as text. Choose a folder outside it."
-            )
+    check_output([folder], texts=texts, files=_vectors_file(recipe))
     if base and len(base.bundle.config.directions) < 2:
         raise ConfigError(f"{base.name}: is {base.bundle.config.directions[0]} only; bilmo trains both directions")
 
@@ -165,7 +166,7 @@ def _identity(texts: list[Path], recipe: Recipe, base: Base | None) -> Identity:
         if path.is_file():
             inputs["the word vectors"] = sha256_of(path)
     if base:
-        inputs["the model to fine-tune"] = _fingerprint(base.bundle)
+        inputs["the model to fine-tune"] = base.bundle.identity("all")
     return Identity(settings, inputs)
 
 
@@ -191,16 +192,6 @@ def _without_length(settings: Mapping[str, Any]) -> object:
     return json.loads(json.dumps({**settings, "train": train}))
 
 
-def _fingerprint(bundle: Bundle) -> str:
-    """Of everything in a model that fine-tuning starts from: network, vocabulary, softmax."""
-    digest = hashlib.sha256(bundle.identity().encode())
-    for word in bundle.vocab.words if bundle.vocab else ():
-        digest.update(f"{word}\n".encode("utf-8", "surrogatepass"))
-    for name in ("softmax.weight", "softmax.bias") if bundle.has_softmax else ():
-        digest.update(bundle.weights[name].float().contiguous().numpy().data)
-    return digest.hexdigest()
-
-
 def _vectors_file(recipe: Recipe) -> list[Path]:
     file = recipe.network.vectors_file
     return [] if file is None else [file]
@@ -212,30 +203,28 @@ def _corpus(
     """The corpus of this run; the text is read if there is none yet."""
     if folder.exists():
         return Corpus(folder)
-    lang, lines = choose_split(_lines(texts), recipe.text.lang)
+    lang, lines = choose_split(all_lines(texts), recipe.text.lang)
     return corpora.build(reading(lines), lang, folder, held_out=recipe.text.held_out, seed=recipe.train.seed)
 
 
-def _lines(texts: list[Path]) -> Iterator[str]:
-    """All lines. English in UTF-16 is valid UTF-8 with a zero byte beside each letter, so zero bytes are refused."""
-    for file in files(texts):
-        for number, line in enumerate(all_lines([file]), start=1):
-            if "\0" in line:
-                raise TextError(
-                    f"{file}, line {number}: contains zero bytes, so it is not UTF-8 text. Give only text files; "
-                    "convert UTF-16 first: iconv -f UTF-16LE -t UTF-8 OLD > NEW"
-                )
-            yield line
-
-
-def _resume(loop: Loop, path: Path) -> None:
-    saved = checkpoint.read(path)
+def _resume(loop: Loop, path: Path, folder: Path) -> None:
+    """Continue from a checkpoint, if it fits the corpus and the network, and the best model so far is there."""
+    saved = checkpoint.read(path, Progress)
+    corpus = loop.corpus
+    if saved.progress.corpus not in ("", corpus.identity):
+        raise DamagedFile(f"{path}: belongs to another corpus than {corpus.folder}. {START_OVER}")
     try:
         loop.resume(saved)
     except (RuntimeError, ValueError, KeyError):
-        raise DamagedFile(
-            f"{path}: does not belong to the network that this run trains. Remove it to start over from the first step."
-        ) from None
+        raise DamagedFile(f"{path}: does not belong to the network that this run trains. {START_OVER}") from None
+    if saved.progress.best is not None:
+        try:
+            model_folder.read(folder)
+        except BilmoError as error:
+            raise DamagedFile(
+                f"{folder}: the best model of this run is damaged, and there is no other copy of it. Remove {path} to "
+                f"train again from the first step. {error}"
+            ) from None
 
 
 def _ready(corpus: Corpus, plan: ModelPlan, loop: Loop, notes: list[str]) -> Ready:
@@ -253,11 +242,11 @@ def _ready(corpus: Corpus, plan: ModelPlan, loop: Loop, notes: list[str]) -> Rea
     )
 
 
-def _log(event: Step | Evaluation, log: IO[str]) -> None:
-    """Write one line; numbers that are not finite become null, because JSON has no NaN."""
-    values = {key: None if isinstance(v, float) and not math.isfinite(v) else v for key, v in vars(event).items()}
-    log.write(json.dumps({"event": type(event).__name__.lower(), **values}) + "\n")
-    log.flush()
+def _no_model(folder: Path) -> BilmoError:
+    return BilmoError(
+        f"{folder}: training has ended without a model, because the loss on the held-out text was never a finite "
+        "number. Try a lower rate in another folder."
+    )
 
 
 def _save(loop: Loop, path: Path, log: IO[str]) -> None:
@@ -272,12 +261,3 @@ def _gave_up(event: Step, loop: Loop) -> BilmoError:
         f"{GIVE_UP_AFTER} steps in a row exploded, up to step {event.number} (loss {event.loss:.4g}, usual loss "
         f"{loop.progress.usual_loss}). The run stops and keeps its last checkpoint. Try a lower rate in another folder."
     )
-
-
-def _remove_torn_line(log: Path) -> None:
-    """Cut off the last line if a power cut left it incomplete."""
-    with log.open("a+b") as file:
-        size = file.tell()
-        file.seek(max(0, size - 4096))
-        tail = file.read()
-        file.truncate(size - len(tail) + tail.rfind(b"\n") + 1)

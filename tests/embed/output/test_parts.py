@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,8 @@ import pytest
 
 from bilmo.embed.output.parts import Parts, folder_of, open_parts
 from bilmo.embed.output.table import EmbeddedText, VectorSpec
-from bilmo.errors import ConfigError, OutputError
+from bilmo.errors import ConfigError, DamagedFile, OutputError
+from bilmo.store.atomic import new_file
 from bilmo.store.run import Identity
 
 SPEC = VectorSpec(width=3, layers=2)
@@ -26,7 +29,7 @@ def row(*tokens: str) -> EmbeddedText:
 
 
 def add(parts: Parts, *rows: EmbeddedText, state: dict[str, np.ndarray] | None = None) -> None:
-    with parts.new([len(one.tokens) for one in rows]) as part:
+    with parts.new([len(one.tokens) for one in rows], "digest") as part:
         for one in rows:
             part.add([one])
         part.state = state or {}
@@ -72,7 +75,7 @@ def test_a_run_stopped_before_its_first_part_leaves_nothing(target):
 
 def test_a_part_that_was_not_finished_is_not_kept(target):
     stopped(target, row("a"))
-    with pytest.raises(KeyboardInterrupt), open_parts(target, SPEC, RUN) as parts, parts.new([1, 1]) as part:
+    with pytest.raises(KeyboardInterrupt), open_parts(target, SPEC, RUN) as parts, parts.new([1, 1], "digest") as part:
         part.add([row("b")])
         raise KeyboardInterrupt
     with open_parts(target, SPEC, RUN) as parts:
@@ -131,15 +134,125 @@ def test_a_second_run_to_the_same_file_is_refused(target):
         assert parts.files[0].exists()
 
 
-@pytest.mark.parametrize("damage", [lambda b: b[:-10], lambda b: b"", lambda b: b[:50]], ids=range(3))
-def test_a_damaged_part_and_those_after_it_are_computed_again(target, damage):
+def damaged(content: bytes, seed: int) -> bytes:
+    """One bit flipped, bytes cut off, or bytes in front."""
+    draw = random.Random(seed)
+    at = draw.randrange(len(content))
+    flipped = content[:at] + bytes([content[at] ^ 1 << draw.randrange(8)]) + content[at + 1 :]
+    return draw.choice([flipped, flipped, flipped, content[:at], content + b"x", b"x" + content, b""])
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_damaged_part_and_those_after_it_are_computed_again(target, number):
+    rows = [row("a"), row("b", "\ud800"), row("c")]
+    for seed in range(60):
+        stopped(target, *rows)
+        part = sorted(folder_of(target).glob("*.part"))[number]
+        part.write_bytes(damaged(part.read_bytes(), seed))
+        with open_parts(target, SPEC, RUN) as parts:
+            assert len(parts.files) == parts.sentences == number
+            assert sorted(folder_of(target).glob("*.part")) == parts.files
+            add(parts, row("B"))
+            assert [r.text for r in parts.table().read()] == [*(r.text for r in rows[:number]), "B"]
+        shutil.rmtree(folder_of(target))
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_missing_part_and_those_after_it_are_computed_again(target, number):
     stopped(target, row("a"), row("b"), row("c"))
-    second = sorted(folder_of(target).glob("*.part"))[1]
-    second.write_bytes(damage(second.read_bytes()))
+    sorted(folder_of(target).glob("*.part"))[number].unlink()
     with open_parts(target, SPEC, RUN) as parts:
-        assert parts.sentences == 1
-        add(parts, row("B"))
-        assert [r.text for r in parts.table().read()] == ["a", "B"]
+        assert len(parts.files) == number
+
+
+def test_a_part_that_is_damaged_during_the_run_is_an_error_and_computed_again_by_the_next(target):
+    says = r"00000\.part: was damaged during the run .*Run the same command again"
+    with pytest.raises(DamagedFile, match=says), open_parts(target, SPEC, RUN) as parts:
+        add(parts, row("a"), row("b"))
+        content = parts.files[0].read_bytes()
+        at = content.index(np.full(3, 1, np.float32).tobytes())
+        parts.files[0].write_bytes(content[:at] + b"\xff" + content[at + 1 :])
+        list(parts.table().read())
+    with open_parts(target, SPEC, RUN) as parts:
+        assert parts.facts == []
+
+
+# Files beside the output
+
+
+def join(target: Path, beside: Path, rows: int = 1) -> None:
+    with open_parts(target, SPEC, RUN, [beside]) as parts:
+        for _ in range(rows):
+            add(parts, row("a"))
+        with parts.join(target) as path:
+            path.write_text("all")
+            path.with_name(beside.name).write_text("beside")
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "link", "dangling link"])
+def test_a_file_that_would_be_replaced_beside_the_output_is_refused_by_name(target, tmp_path, kind):
+    beside = tmp_path / "v.tokens.jsonl"
+    (tmp_path / "other").write_text("mine")
+    if kind == "file":
+        beside.write_text("mine")
+    elif kind == "folder":
+        beside.mkdir()
+    else:
+        beside.symlink_to("other" if kind == "link" else "nowhere")
+    before = beside.lstat()
+    says = r"v\.tokens\.jsonl: already exists, and would be replaced, because it is written together with .*v\.h5\."
+    with pytest.raises(OutputError, match=says):
+        join(target, beside)
+    assert beside.lstat() == before and (tmp_path / "other").read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "v.tokens.jsonl"]
+
+
+def test_a_file_that_appears_beside_the_output_during_the_run_is_refused_and_the_parts_are_kept(target, tmp_path):
+    beside = tmp_path / "v.tokens.jsonl"
+    with (
+        pytest.raises(OutputError, match=r"v\.tokens\.jsonl: already exists"),
+        open_parts(target, SPEC, RUN, [beside]) as parts,
+    ):
+        add(parts, row("a"))
+        with parts.join(target) as path:
+            for name in (target.name, beside.name):
+                path.with_name(name).write_text("new")
+            beside.write_text("mine")
+    assert beside.read_text() == "mine" and not target.exists()
+    beside.unlink()
+    join(target, beside, rows=0)
+    assert (target.read_text(), beside.read_text()) == ("all", "beside")
+
+
+def test_a_run_killed_between_its_files_recognizes_the_one_that_it_has_published(target, tmp_path, monkeypatch):
+    beside, replace = tmp_path / "v.tokens.jsonl", Path.replace
+
+    def killed(self, to):
+        if to == target:
+            raise KeyboardInterrupt
+        return replace(self, to)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Path, "replace", killed)
+        join(target, beside)
+    assert beside.exists() and not target.exists()
+    beside.write_text("the user's")
+    with pytest.raises(OutputError, match=r"v\.tokens\.jsonl: already exists"):
+        join(target, beside, rows=0)
+    beside.write_text("beside")
+    join(target, beside, rows=0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["v.h5", "v.tokens.jsonl"]
+
+
+def test_an_error_while_parts_are_joined_names_the_output(target):
+    with pytest.raises(OutputError) as caught, open_parts(target, SPEC, RUN) as parts:
+        add(parts, row("a"))
+        with parts.join(target) as path, new_file(path):
+            raise OSError(28, "No space left on device")
+    says = f"{target}: cannot be written (No space left on device). Finished parts are kept; the same command resumes"
+    assert str(caught.value).startswith(says)
+    with open_parts(target, SPEC, RUN) as parts:
+        assert len(parts.files) == 1
 
 
 def test_parts_without_a_description_are_computed_again(target):
@@ -151,10 +264,10 @@ def test_parts_without_a_description_are_computed_again(target):
 
 def test_a_part_that_a_killed_process_left_half_written_is_removed(target):
     stopped(target, row("a"))
-    (folder_of(target) / ".00001.part.xyz.partial").write_bytes(b"half")
+    (folder_of(target) / ".00001.part.bilmo-0a1b2c3d.partial").write_bytes(b"half")
     with open_parts(target, SPEC, RUN) as parts:
         assert parts.sentences == 1
-        assert not (folder_of(target) / ".00001.part.xyz.partial").exists()
+        assert not (folder_of(target) / ".00001.part.bilmo-0a1b2c3d.partial").exists()
 
 
 def test_places_that_cannot_be_written_are_named(tmp_path):

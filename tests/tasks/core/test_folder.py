@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import bilmo
-from bilmo.errors import BilmoError, ConfigError, DamagedFile, NotAModel, OutputError, VocabError, WeightsError
+from bilmo.errors import ConfigError, DamagedFile, NotAModel, OutputError, VocabError, WeightsError
 from bilmo.store import model_folder as folders
+from bilmo.store.hashed_folder import NewFolder
+from bilmo.store.validate import sha256_of
 from bilmo.store.vectors_file import Vectors
 from bilmo.tasks import folder
 from bilmo.tasks.classify.classifier import Classifier
@@ -105,7 +107,17 @@ def test_the_same_model_in_another_layout_is_accepted(saved, model, tmp_path):
 
 
 def change(path, **values):
-    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | values), encoding="utf-8")
+    """Other values in config.json, whose hash is made to fit."""
+    data = json.loads(path.read_text("utf-8")) | values
+    hashes = {name: value for name, value in data.pop("sha256").items() if name != path.name}
+    NewFolder(path.parent, hashes).write_json(path.name, data)
+
+
+def rewrite(path, text):
+    """Another list of words, whose hash is made to fit."""
+    path.write_text(text, encoding="utf-8")
+    hashes = json.loads((path.parent / "config.json").read_text("utf-8"))["sha256"]
+    change(path.parent / "config.json", sha256=hashes | {path.name: sha256_of(path)})
 
 
 DAMAGES = {
@@ -120,11 +132,12 @@ DAMAGES = {
         WeightsError,
         "does not fit",
     ),
-    "no weights": (lambda f: (f / "task.safetensors").unlink(), DamagedFile, "cannot be read"),
+    "no weights": (lambda f: (f / "task.safetensors").unlink(), DamagedFile, "is missing. Fit the task again"),
     "a bit": (lambda f: flip(f / "task.safetensors"), DamagedFile, "is not the file that was saved"),
     "vectors": (lambda f: flip(f / "vectors.safetensors"), DamagedFile, "is not the file that was saved"),
-    "words": (lambda f: (f / "words.txt").write_text("<S>\n</S>\n<UNK>\n"), VocabError, "has 3 entries"),
-    "no words": (lambda f: (f / "words.txt").unlink(), BilmoError, "no such file"),
+    "words": (lambda f: rewrite(f / "words.txt", "<S>\n</S>\n<UNK>\n"), VocabError, "has 3 entries"),
+    "a bit of a word": (lambda f: flip(f / "words.txt"), DamagedFile, "words.txt: is not the file that was saved"),
+    "no words": (lambda f: (f / "words.txt").unlink(), DamagedFile, "words.txt: is missing"),
 }
 
 
@@ -151,7 +164,7 @@ def test_a_folder_of_format_1_is_refused_with_what_to_do(saved, run, command):
     old |= {"format": 1, "settings": {"at": "input", "head": "default"}, "form": "tab"}
     old["facts"] = {"labels": ["animal", "colour"], "lang": "spaces"}
     (saved / "config.json").write_text(json.dumps(old), encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"saved in format 1 by an earlier version.*Fit the task again"):
+    with pytest.raises(ConfigError, match=r"has format 1; this version of bilmo reads format 2.*Fit the task again"):
         folder.load(saved)
     refused = run(command[0], saved, *command[1:])
     assert refused.code == 1 and "Fit the task again" in refused.err and "Traceback" not in refused.err

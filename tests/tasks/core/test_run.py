@@ -15,8 +15,7 @@ from bilmo.tasks import folder
 from bilmo.tasks.classify.classifier import Classifier
 from bilmo.tasks.core import run
 from bilmo.tasks.core import task_folder as folders
-from bilmo.tasks.core.checkpoint import Progress
-from bilmo.tasks.core.events import Epoch, Finished
+from bilmo.tasks.core.events import Epoch, Finished, Progress
 from bilmo.tasks.core.spec import Dataset
 
 from task_data import texts
@@ -104,21 +103,21 @@ def interrupted(model, out):
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda tensors: tensors.pop("now/head.last.weight"),
-        lambda tensors: tensors.pop("best/head.last.weight"),
-        lambda tensors: tensors.pop("optimizer/0/exp_avg"),
-        lambda tensors: tensors.update({"now/other": torch.zeros(1)}),
-        lambda tensors: tensors.update({"optimizer/0/exp_avg": torch.zeros(7)}),
-        lambda tensors: tensors.update({"optimizer/many/words": torch.zeros(7)}),
-        lambda tensors: [tensors.pop(name) for name in list(tensors) if name.startswith("optimizer")],
+        lambda parts: parts["now"].pop("head.last.weight"),
+        lambda parts: parts["best"].pop("head.last.weight"),
+        lambda parts: parts["optimizer"].pop("0/exp_avg"),
+        lambda parts: parts["now"].update({"other": torch.zeros(1)}),
+        lambda parts: parts["optimizer"].update({"0/exp_avg": torch.zeros(7)}),
+        lambda parts: parts["optimizer"].update({"many/words": torch.zeros(7)}),
+        lambda parts: parts.pop("optimizer"),
     ],
     ids=["now", "best", "optimizer", "unused", "shape", "name", "no optimizer"],
 )
 def test_a_checkpoint_of_another_network_is_refused(model, tmp_path, spoil):
     path = interrupted(model, tmp_path / "out")
-    tensors, progress = checkpoint.read(path, Progress)
-    spoil(tensors)
-    checkpoint.write(path, tensors, progress)
+    saved = checkpoint.read(path, Progress)
+    spoil(saved.parts)
+    checkpoint.write(path, saved)
     with pytest.raises(DamagedFile, match=r"belongs to another network .*Remove it to start over"):
         list(fit(model, tmp_path / "out"))
 

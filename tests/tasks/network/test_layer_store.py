@@ -216,14 +216,6 @@ def test_values_beyond_float16_are_an_error(tiny, tmp_path, monkeypatch):
         store.layers([["a"]])
 
 
-def test_the_default_folder(monkeypatch, tmp_path):
-    monkeypatch.setenv("BILMO_CACHE", str(tmp_path))
-    assert cache.default_folder() == tmp_path / "layers"
-    monkeypatch.delenv("BILMO_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
-    assert cache.default_folder() == tmp_path / "x" / "bilmo" / "layers"
-
-
 def test_a_model_has_one_identity_in_every_layout(tmp_path):
     from bilmo.formats import open as layouts
 

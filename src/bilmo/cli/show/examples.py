@@ -6,7 +6,8 @@ Knows: the command line as a user types it. Blind to: what the commands do.
 from __future__ import annotations
 
 EXAMPLES = {
-    "models": ("bilmo models",),
+    "models": ("bilmo models", "bilmo models --all"),
+    "get": ("bilmo get elmo-small", "bilmo embed elmo-small sentences.txt -o vectors.h5"),
     "info": ("bilmo info en", "bilmo info elmo_weights.hdf5"),
     "convert": (
         "bilmo convert old-model new-model",

@@ -100,3 +100,14 @@ def score(found: Score) -> None:
         print("\nmost often confused:")
         wrong = sorted(((n, pair) for pair, n in found.confusion.items() if pair[0] != pair[1]), reverse=True)
         show.table(["true", "predicted", "times"], [(*pair, f"{n:,}") for n, pair in wrong[:MOST_LABELS]])
+
+
+def score_json(found: Score) -> None:
+    """The same for programs."""
+    labels = [
+        {"label": row.label, "precision": row.precision, "recall": row.recall, "f1": row.f1, "true": row.true}
+        for row in found.labels
+    ]
+    confusion = [{"true": a, "predicted": b, "times": times} for (a, b), times in sorted(found.confusion.items())]
+    shown = {"measure": found.name, "value": found.value, "details": dict(found.details)}
+    show.json({**shown, "labels": labels, "confusion": confusion})

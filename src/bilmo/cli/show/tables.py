@@ -5,8 +5,11 @@ Knows: rich. Blind to: what is shown.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from functools import partial
+from json import dumps
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -22,14 +25,31 @@ def pairs(rows: Iterable[tuple[str, str]], *, right: bool = False) -> None:
     _print(table)
 
 
-def table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print columns without lines, all but the first one to the right; never cut off in a pipe."""
+def table(names: Sequence[str], rows: Iterable[Sequence[str]], *, left: bool = False) -> None:
+    """Print columns without lines, all but the first one to the right; never cut off in a pipe.
+
+    left: columns of text, to the left, in several lines if the terminal is narrow.
+    """
     shown = Table(box=None, pad_edge=False)
     for number, name in enumerate(names):
-        shown.add_column(name, justify="right" if number else "left", no_wrap=True)
+        shown.add_column(name, justify="right" if number and not left else "left", no_wrap=not left or not number)
     for row in rows:
         shown.add_row(*row)
     _print(shown)
+
+
+def json(found: object) -> None:
+    """Print a result for programs: one JSON value, as UTF-8."""
+    text = dumps(found, ensure_ascii=False, indent=1, default=_plain)
+    sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass") + b"\n")  # a terminal's encoding may be another
+    sys.stdout.buffer.flush()
+
+
+def _plain(value: object) -> object:
+    """A value that JSON does not have; paths are strings."""
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(type(value))
 
 
 def _print(table: Table) -> None:

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bilmo.cli.options import Model
-from bilmo.cli.tasks.task_options import Cache, Dev, Form, Test, Train, WordVectors, task_group, with_settings
+from bilmo.cli.tasks.task_options import (
+    Cache,
+    Dev,
+    Form,
+    Test,
+    Train,
+    WordVectors,
+    check_task_output,
+    task_group,
+    with_settings,
+)
 
 if TYPE_CHECKING:
     from bilmo.tasks.core.compare import Outcome, VariantStarted
@@ -54,6 +64,8 @@ def compare(task: AnyTask) -> Callable[..., None]:
         from bilmo.tasks.core.settings import check_settings
 
         checked = check_settings(settings, task.settings)
+        if output:
+            check_task_output(output, model, [train, dev, test], vectors)
         elmo = load(model)
         train_data = task.read(train, form, checked)
         dev_data, test_data = (task.read(path, form, checked) if path else None for path in (dev, test))

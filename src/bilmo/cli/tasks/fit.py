@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bilmo.cli.options import Model
-from bilmo.cli.tasks.task_options import Cache, Dev, Form, Test, Train, WordVectors, task_group, with_settings
+from bilmo.cli.tasks.task_options import (
+    Cache,
+    Dev,
+    Form,
+    Test,
+    Train,
+    WordVectors,
+    check_task_output,
+    task_group,
+    with_settings,
+)
 
 if TYPE_CHECKING:
     from bilmo.tasks.core.spec import AnyEstimator, AnyTask
@@ -43,6 +53,7 @@ def fit(task: AnyTask) -> Callable[..., None]:
         from bilmo.tasks.network.words import load_vectors
 
         checked = check_settings(settings, task.settings)
+        check_task_output(output, model, [train, dev, test], vectors)
         elmo = load(model) if checked.elmo_at != "none" else None
         given = load_vectors(vectors) if vectors else None
         estimator = task.estimator()(elmo, vectors=given, cache=cache, **settings)
@@ -75,7 +86,7 @@ def fit(task: AnyTask) -> Callable[..., None]:
     )
 
 
-def show_score(estimator: AnyEstimator, examples: Sequence[Any], answers: Sequence[Any]) -> None:
+def show_score(estimator: AnyEstimator, examples: Sequence[Any], answers: Sequence[Any], *, json: bool = False) -> None:
     """Predict and measure; labels that do not occur in the training data can never be predicted, so they are named."""
     from bilmo.cli.show import learning, messages
 
@@ -83,7 +94,8 @@ def show_score(estimator: AnyEstimator, examples: Sequence[Any], answers: Sequen
     if unseen:
         named = ", ".join(f"{label} ({count:,})" for label, count in unseen.items())
         messages.note(f"labels that are not in the training data and are never predicted: {named}")
-    learning.score(estimator.prepared_.measure(answers, estimator.answers(examples)))
+    found = estimator.prepared_.measure(answers, estimator.answers(examples))
+    learning.score_json(found) if json else learning.score(found)
 
 
 app = task_group(fit, "Fit a task on labelled examples, on top of a model. `bilmo fit TASK --help` lists its options.")

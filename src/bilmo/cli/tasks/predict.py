@@ -52,10 +52,14 @@ def predict(
     """
     from bilmo import progress
     from bilmo.cli.show import messages
+    from bilmo.formats.open import files_of
     from bilmo.store.atomic import new_file
+    from bilmo.store.output import check_output
     from bilmo.tasks.folder import load
     from bilmo.text.files import STDIN
 
+    if output:
+        check_output([output], texts=[input], files=[*saved.glob("*"), *(files_of(model) if model else [])])
     estimator = load(saved, elmo=model)
     prepared = estimator.prepared_
     written = estimator.task.choose_output(output, to)

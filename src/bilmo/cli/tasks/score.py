@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from bilmo.cli.options import Json
 from bilmo.cli.tasks.predict import MovedModel, Saved
 from bilmo.cli.tasks.task_options import Form
 
@@ -16,6 +17,7 @@ def score(
     test: Annotated[Path, typer.Argument(help="Labelled examples, in any format that `bilmo fit` reads.")],
     model: MovedModel = None,
     form: Form = "auto",
+    json: Json = False,
 ) -> None:
     """Measure a saved task: accuracy or span F1 (as conlleval counts it), and one row per label."""
     from bilmo.cli.tasks.fit import show_score
@@ -23,4 +25,4 @@ def score(
 
     estimator = load(saved, elmo=model)
     data = estimator.task.read(test, form, estimator.settings_)
-    show_score(estimator, data.examples, data.answers)
+    show_score(estimator, data.examples, data.answers, json=json)

@@ -10,15 +10,16 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 
+from bilmo.cli.completion import complete_one_of
 from bilmo.cli.options import with_shared_options
 from bilmo.cli.show.examples import epilog
 
@@ -80,7 +81,9 @@ def with_settings(
         if field.name not in without:
             kind = {int: int, float: float, bool: bool}.get(hints[field.name], str)
             flag = [f"--{field.name.replace('_', '-')}"] if kind is bool else []  # no --no-... beside it
-            option = typer.Option(*flag, help=docs[field.name])
+            values = [str(value) for value in get_args(hints[field.name]) if isinstance(value, str)]  # of a Literal
+            complete = complete_one_of(*values) if values else None
+            option = typer.Option(*flag, help=docs[field.name], autocompletion=complete)
             own.append(
                 inspect.Parameter(
                     field.name,
@@ -94,6 +97,15 @@ def with_settings(
     function.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
     function.__annotations__ = {parameter.name: parameter.annotation for parameter in own}
     return function
+
+
+def check_task_output(output: Path, model: Path, data: Iterable[Path | None], vectors: str | None) -> None:
+    """Refuse an output that is one of the inputs of a task."""
+    from bilmo.formats.open import files_of
+    from bilmo.store.output import check_output
+
+    files = [*files_of(model), *([Path(vectors)] if vectors else [])]
+    check_output([output], texts=[path for path in data if path], files=files)
 
 
 def docs_of(kind: type) -> dict[str, str]:

@@ -25,9 +25,10 @@ DIGITS = {"float32": "%.9g", "float16": "%.5g"}
 
 
 def write(path: Path, table: Table) -> list[str]:
-    """Write the file, compressed if its name ends in .gz, .xz or .zst."""
+    """Write the file, compressed if its name ends in .gz, .xz or .zst. Its first line also says how it was made."""
     with new_file(path) as partial, opener(path)(partial, "wb") as file:
-        file.writelines(line(row, table.spec) + b"\n" for row in table.read())
+        for number, row in enumerate(table.read()):
+            file.write(line(row, table.spec, table.spec.about if number == 0 else None) + b"\n")
     return []
 
 
@@ -49,11 +50,15 @@ def _gzip_open(path: Path, mode: str) -> Iterator[IO[bytes]]:
         yield cast("IO[bytes]", packed)
 
 
-def line(row: EmbeddedText, spec: VectorSpec) -> bytes:
-    """{"tokens": [...], "vectors": [[...], ...]}, or "vector" if tokens are pooled."""
+def line(row: EmbeddedText, spec: VectorSpec, about: dict[str, str] | None = None) -> bytes:
+    """{"tokens": [...], "offsets": [[begin, end], ...], "vectors": [[...], ...]}, or "vector" if tokens are pooled.
+
+    If there is something to say about the file, "about" comes first.
+    """
     name = "vector" if spec.pooled and spec.layers is None else "vectors"
-    tokens = json.dumps(row.tokens, ensure_ascii=False)
-    text = f'{{"tokens": {tokens}, "{name}": {_numbers(row.vectors)}}}'
+    first = {"about": about} if about else {}
+    head = json.dumps(first | {"tokens": row.tokens, "offsets": row.offsets}, ensure_ascii=False)
+    text = f'{head[:-1]}, "{name}": {_numbers(row.vectors)}}}'
     # UTF-8 cannot hold a lone surrogate; escaped it is valid JSON and is read back as it was.
     return text.encode("utf-8", "backslashreplace")
 

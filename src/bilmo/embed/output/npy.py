@@ -22,12 +22,12 @@ from bilmo.store.atomic import new_file
 
 
 def write_npy(path: Path, table: Table) -> list[str]:
-    """One array, and NAME.tokens.jsonl beside it with one line per text: the list of its tokens."""
-    with new_file(path) as partial, new_file(tokens_beside(path)) as tokens:
+    """One array, and NAME.tokens.jsonl beside it with one line per text: its tokens and their offsets."""
+    with new_file(path) as partial:
         with partial.open("wb") as file:
             write_array(file, _shape(table), table.spec.dtype, _pieces(table))
-        with tokens.open("wb") as file:
-            file.writelines(_json(row.tokens) + b"\n" for row in table.read())
+        with new_file(tokens_beside(path)) as tokens, tokens.open("wb") as file:
+            file.writelines(_json({"tokens": row.tokens, "offsets": row.offsets}) + b"\n" for row in table.read())
     return []
 
 
@@ -37,7 +37,11 @@ def tokens_beside(path: Path) -> Path:
 
 
 def write_npz(path: Path, table: Table, *, compress: bool = False) -> list[str]:
-    """`vectors`, one array; `offsets`, where each text begins in it; `tokens.json`, one list of tokens per text."""
+    """Write `vectors`, one array, and what belongs to it.
+
+    `offsets`: where each text begins in it. `characters`: where each token begins and ends in its text. `tokens.json`:
+    one list of tokens per text. `about.json`: how the file was made.
+    """
     packing = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
     with (
         new_file(path) as partial,
@@ -49,6 +53,10 @@ def write_npz(path: Path, table: Table, *, compress: bool = False) -> list[str]:
             ends = np.cumsum(np.fromiter((len(row.tokens) for row in table.read()), np.int64, table.sentences))
             with archive.open("offsets.npy", "w", force_zip64=True) as file:
                 write_array(file, (table.sentences + 1,), "int64", [np.array([0]), ends])
+        with archive.open("characters.npy", "w", force_zip64=True) as file:
+            places = (np.array(row.offsets, dtype=np.int64).reshape(-1, 2) for row in table.read())
+            write_array(file, (table.tokens, 2), "int64", places)
+        archive.writestr("about.json", json.dumps(table.spec.about))
         with archive.open("tokens.json", "w", force_zip64=True) as file:
             for number, row in enumerate(table.read()):
                 file.write((b",\n" if number else b"[") + _json(row.tokens))
@@ -79,6 +87,6 @@ def _pieces(table: Table) -> Iterator[NDArray[Any]]:
         yield from (row.vectors[layer] for row in table.read())
 
 
-def _json(tokens: list[str]) -> bytes:
+def _json(value: object) -> bytes:
     # UTF-8 cannot hold a lone surrogate; escaped it is valid JSON and is read back as it was.
-    return json.dumps(tokens, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")

@@ -4,18 +4,25 @@
       run.json, bilmo.lock   see `store.run`
       00000.part             finished parts, in order
       joined/                the output file while the parts are joined
+      published.json         hashes of the files that are written beside the output file
+
+A part is a zip. Its comment says what it holds, and ends with the SHA-256 of all bytes before: a part that is missing
+or damaged is computed again, and so are those after it.
 
 Knows: zip, runs, atomic writes. Blind to: how vectors are made.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import os
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,12 +32,27 @@ from numpy.typing import NDArray
 
 from bilmo.embed.output.npy import write_array
 from bilmo.embed.output.table import EmbeddedText, Table, VectorSpec
-from bilmo.errors import OutputError
+from bilmo.errors import BilmoError, DamagedFile, OutputError
 from bilmo.store.atomic import new_file, sync, unwritable_message
 from bilmo.store.run import Identity, Run, open_run
+from bilmo.store.validate import checked, parse_json, sha256_of
 
-JOINED = "joined"
+JOINED, PUBLISHED = "joined", "published.json"
+PARTS = "[0-9][0-9][0-9][0-9][0-9]*.part"
+"""The names of parts."""
 VECTORS, ROWS, STATE = "vectors.npy", "rows.json", "state/"
+HASH_LENGTH = 64
+"""Characters of the hash at the end of a part."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a finished part holds."""
+
+    sentences: int
+    tokens: int
+    text: str
+    """A fingerprint of all texts from the first part to the end of this one."""
 
 
 class Part:
@@ -55,20 +77,42 @@ class Parts:
 
     def __init__(self, run: Run, spec: VectorSpec) -> None:
         self._run, self.spec = run, spec
-        self.files: list[Path] = []
-        self.sentences = self.tokens = 0
-        found = sorted(run.work.glob("*.part"))
-        try:
-            for file in found:
-                self._count(file)
-        except (zipfile.BadZipFile, ValueError):  # a disk that lost what it had confirmed
-            for file in found[len(self.files) :]:  # later parts are useless: each continues the one before
+        self.facts: list[Facts] = []
+        while (facts := _read_facts(self._path(len(self.facts)))) is not None:
+            self.facts.append(facts)
+        self.drop(len(self.facts))
+
+    @property
+    def files(self) -> list[Path]:
+        """The finished parts."""
+        return [self._path(number) for number in range(len(self.facts))]
+
+    @property
+    def sentences(self) -> int:
+        """Number of texts in all parts."""
+        return sum(facts.sentences for facts in self.facts)
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens in all parts."""
+        return sum(facts.tokens for facts in self.facts)
+
+    def _path(self, number: int) -> Path:
+        return self._run.work / f"{number:05}.part"
+
+    def drop(self, number: int) -> None:
+        """Remove part `number` and those after it, which are useless: each continues the one before."""
+        del self.facts[number:]
+        kept = set(self.files)
+        for file in self._run.work.glob(PARTS):
+            if file not in kept:
                 file.unlink()
 
     @contextmanager
-    def new(self, lengths: Sequence[int]) -> Iterator[Part]:
-        """A part to fill with texts of these numbers of tokens; it is kept on success."""
-        path = self._run.work / f"{len(self.files):05}.part"
+    def new(self, lengths: Sequence[int], text: str) -> Iterator[Part]:
+        """A part to fill with texts of these numbers of tokens; it is kept on success. `text`: see Facts."""
+        path = self._path(len(self.facts))
+        facts = Facts(len(lengths), sum(lengths), text)
         with new_file(path) as partial:
             with zipfile.ZipFile(partial, "w") as archive:
                 with archive.open(VECTORS, "w", force_zip64=True) as file:
@@ -79,21 +123,14 @@ class Parts:
                 for name, value in part.state.items():
                     with archive.open(f"{STATE}{name}.npy", "w") as file:
                         write_array(file, value.shape, value.dtype.name, [value])
-                archive.comment = json.dumps({"sentences": len(lengths), "tokens": sum(lengths)}).encode("ascii")
+                archive.comment = json.dumps(asdict(facts)).encode("ascii") + b"0" * HASH_LENGTH
+            _seal(partial)
             self._run.start()  # there is something to resume from
-        self._count(path)
-
-    def _count(self, path: Path) -> None:
-        """Add a finished part."""
-        with zipfile.ZipFile(path) as archive:
-            facts = json.loads(archive.comment)
-        self.files.append(path)
-        self.sentences += facts["sentences"]
-        self.tokens += facts["tokens"]
+        self.facts.append(facts)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The recurrent state after the last part."""
-        if not self.files:
+        if not self.facts:
             return {}
         with np.load(self.files[-1]) as file:
             return {name.removeprefix(STATE): file[name] for name in file.files if name.startswith(STATE)}
@@ -110,18 +147,44 @@ class Parts:
         parts are removed.
         """
         folder = self._run.work / JOINED
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder)
         folder.mkdir()
-        yield folder / target.name
-        for file in sorted(folder.iterdir(), key=lambda file: file.name == target.name):  # the target last
-            file.replace(target.with_name(file.name))
+        try:
+            yield folder / target.name
+        except OutputError as error:
+            said = str(error).replace(str(folder / target.stem), str(target.with_name(target.stem)))
+            kept = " Finished parts are kept; the same command resumes the run." if self._run.resumable else ""
+            raise OutputError(f"{said}{kept}") from error
+        files = {file.name: file for file in folder.iterdir()}
+        beside = [target.with_name(name) for name in files if name != target.name]
+        self.check_beside(target, beside)
+        if beside:
+            with new_file(self._run.work / PUBLISHED) as partial:
+                hashes = {path.name: sha256_of(files[path.name]) for path in beside}
+                partial.write_text(json.dumps(hashes), encoding="utf-8")
+        for path in (*beside, target):  # the target last
+            files[path.name].replace(path)
         sync(target.parent)  # the parts are removed only when the file is on the disk
         self._run.remove()
+
+    def check_beside(self, target: Path, beside: Sequence[Path]) -> None:
+        """Refuse to replace files that are written beside `target`, unless this run has published them itself."""
+        try:
+            ours = checked(parse_json(self._run.work / PUBLISHED), dict[str, str], PUBLISHED)
+        except BilmoError:  # there are none
+            ours = {}
+        for path in beside:
+            if os.path.lexists(path) and not (path.is_file() and sha256_of(path) == ours.get(path.name)):
+                raise OutputError(
+                    f"{path}: already exists, and would be replaced, because it is written together with {target}. "
+                    "Rename it, remove it, or choose another name for the output."
+                )
 
     def _rows(self) -> Iterator[EmbeddedText]:
         kind = np.dtype(self.spec.dtype)
         for path in self.files:
-            with zipfile.ZipFile(path) as archive, archive.open(VECTORS) as file:
+            with _reading(path), zipfile.ZipFile(path) as archive, archive.open(VECTORS) as file:
                 npy.read_magic(file)
                 npy.read_array_header_1_0(file)
                 for text, tokens in json.loads(archive.read(ROWS)):
@@ -130,18 +193,67 @@ class Parts:
                     yield EmbeddedText(text, tokens, np.frombuffer(raw, kind).reshape(shape))
 
 
+def _seal(path: Path) -> None:
+    """Replace the end of a part by the hash of everything before it."""
+    with path.open("r+b") as file:
+        file.seek(-HASH_LENGTH, os.SEEK_END)
+        end = file.tell()
+        digest = _hash(file, end)
+        file.seek(end)
+        file.write(digest)
+
+
+def _hash(file: IO[bytes], end: int) -> bytes:
+    """The SHA-256 of the first `end` bytes."""
+    digest = hashlib.sha256()
+    file.seek(0)
+    while end and (some := file.read(min(end, 1 << 20))):
+        digest.update(some)
+        end -= len(some)
+    return digest.hexdigest().encode("ascii")
+
+
+def _read_facts(path: Path) -> Facts | None:
+    """What a finished part holds; None if there is none, or if it is not as it was written."""
+    try:
+        with path.open("rb") as file:
+            end = file.seek(0, os.SEEK_END) - HASH_LENGTH
+            if end < 0 or _hash(file, end) != file.read(HASH_LENGTH):
+                return None
+        with zipfile.ZipFile(path) as archive:
+            return Facts(**json.loads(archive.comment[:-HASH_LENGTH]))
+    except (OSError, ValueError, TypeError, zipfile.BadZipFile):
+        return None
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Report a part that was damaged after the run began."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise DamagedFile(
+            f"{path}: was damaged during the run ({error}). Run the same command again; this part is computed again."
+        ) from None
+
+
 def folder_of(target: Path) -> Path:
     """The folder for the parts of an output file."""
     return target.with_name(f".{target.name}.parts")
 
 
 @contextmanager
-def open_parts(target: Path, spec: VectorSpec, identity: Identity | None) -> Iterator[Parts]:
-    """The parts of the run that makes `target`; see `open_run` for the rules.
+def open_parts(
+    target: Path, spec: VectorSpec, identity: Identity | None, beside: Sequence[Path] = ()
+) -> Iterator[Parts]:
+    """The parts of the run that makes `target`, and `beside`, which must be new; see `open_run` for the rules.
 
     The finished parts stay until they are joined.
     """
     if not target.parent.is_dir():
         raise OutputError(unwritable_message(target))
-    with open_run(target, folder_of(target), kind="embedding run", identity=identity) as run:
-        yield Parts(run, spec)
+    keeps = (PARTS, JOINED, PUBLISHED)
+    with open_run(target, folder_of(target), kind="embedding run", identity=identity, keeps=keeps) as run:
+        parts = Parts(run, spec)
+        parts.check_beside(target, beside)
+        yield parts

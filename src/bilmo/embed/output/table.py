@@ -1,6 +1,6 @@
 """Vectors of many texts on their way to a file: one text at a time, as often as a writer needs.
 
-Knows: numpy. Blind to: files, how vectors are made.
+Knows: numpy, offsets. Blind to: files, how vectors are made.
 """
 
 # L layers, N tokens of a text, W width of a vector
@@ -8,11 +8,13 @@ Knows: numpy. Blind to: files, how vectors are made.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bilmo.text.offsets import offsets
 
 
 @dataclass(frozen=True)
@@ -20,9 +22,15 @@ class EmbeddedText:
     """One line of the input, of one or several sentences: the text as given, its tokens, and their vectors."""
 
     text: str
+    """If tokens were given, they are joined by spaces."""
     tokens: list[str]
     vectors: NDArray[np.floating[Any]]
     """Of the shape that `VectorSpec.shape` gives."""
+
+    @property
+    def offsets(self) -> list[tuple[int, int]]:
+        """Where each token begins and ends in the text, in characters."""
+        return offsets(self.text, self.tokens)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +45,8 @@ class VectorSpec:
     dtype: str = "float32"
     split_by_bilmo: bool = False
     """bilmo tokenized the text, so output files include the tokens."""
+    about: dict[str, str] = field(default_factory=dict)
+    """Written into the file: which model and settings made it."""
 
     def shape(self, tokens: int) -> tuple[int, ...]:
         """(L, N, W); without L if layers are mixed, without N if tokens are pooled."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bilmo.embed.output.npy import tokens_beside
 from bilmo.embed.output.table import Table, VectorSpec
 from bilmo.errors import ConfigError, OutputError
 
@@ -22,6 +23,11 @@ def ending(path: Path) -> str:
     if not found:
         raise OutputError(f"{path}: the extension selects the format; accepted: {', '.join(ENDINGS)}")
     return max(found, key=len)
+
+
+def beside(path: Path) -> list[Path]:
+    """The files that are written together with a file of vectors."""
+    return [tokens_beside(path)] if ending(path) == ".npy" else []
 
 
 def check(path: Path, *, compress: bool) -> None:

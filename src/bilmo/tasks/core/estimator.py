@@ -19,7 +19,6 @@ from bilmo.embed.embedder import Embedder
 from bilmo.errors import BilmoError, ConfigError, TextError
 from bilmo.ids.batch import Indexer, by_length
 from bilmo.ids.chars import ByteChars
-from bilmo.store.card import fact_in
 from bilmo.store.vectors_file import Vectors
 from bilmo.tasks.core.events import Epoch, Event, LayersComputed, Started, WaitingForLayers
 from bilmo.tasks.core.examples import TrainingExamples, listed_data, prepare_examples
@@ -37,7 +36,7 @@ from bilmo.tasks.network.words import TaskWords, words_of
 BATCH_TOKENS = 4096
 """About how many tokens are predicted at a time."""
 MODEL_SPLITS = ("en", "west", "zh")
-"""Rules of splitting that a model card can name; "spaces" says nothing about raw text."""
+"""Rules of splitting that a model can name; "spaces" says nothing about raw text."""
 Result = TypeVar("Result")
 
 
@@ -328,7 +327,6 @@ def run_items(
 
 
 def model_split(elmo: Embedder | None) -> str:
-    """How the training text of a biLM was split, by its card; empty where the card does not name any rules."""
-    # The card is the only file of a model folder that says it: a field in config.json would be a new model format.
-    found = fact_in(elmo.bundle.card, "lang") if elmo is not None else ""
+    """How the training text of a biLM was split; empty where the model does not name any rules."""
+    found = elmo.bundle.lang if elmo is not None else ""
     return found if found in MODEL_SPLITS else ""

@@ -1,4 +1,4 @@
-"""The events that a task yields while it is trained.
+"""The progress of a task that is trained, and the events that it yields.
 
 Knows: nothing. Blind to: how a task works, and who reads the events.
 """
@@ -6,6 +6,16 @@ Knows: nothing. Blind to: how a task works, and who reads the events.
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+
+@dataclass
+class Progress:
+    """How far a run is."""
+
+    epoch: int = 0
+    best: float | None = None
+    """The measure on the dev set after the best epoch."""
+    best_epoch: int = 0
 
 
 @dataclass(frozen=True)

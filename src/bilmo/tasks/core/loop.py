@@ -18,9 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from bilmo.errors import BilmoError
-from bilmo.store.checkpoint import load_optimizer, optimizer_tensors
-from bilmo.tasks.core.checkpoint import Checkpoint, Progress
-from bilmo.tasks.core.events import Epoch, Finished, Step
+from bilmo.store.checkpoint import Checkpoint, load_optimizer, optimizer_tensors
+from bilmo.tasks.core.events import Epoch, Finished, Progress, Step
 from bilmo.tasks.core.settings import Settings
 from bilmo.tasks.network.batch import tokens_of
 from bilmo.tasks.network.head import Answer, ItemT, TaskNetwork
@@ -105,19 +104,23 @@ class TrainingLoop(Generic[ItemT, Answer]):
             self.network.load_state_dict(self._best, strict=False)
         self.network.eval()
 
-    def checkpoint(self) -> Checkpoint:
+    def checkpoint(self) -> Checkpoint[Progress]:
         """The run as it is between two epochs; not a copy."""
-        return Checkpoint(self.progress, self.network.learned_state(), self._best, optimizer_tensors(self._optimizer))
+        optimizer = optimizer_tensors(self._optimizer)
+        return Checkpoint(
+            self.progress, {"now": self.network.learned_state(), "best": self._best, "optimizer": optimizer}
+        )
 
-    def resume(self, saved: Checkpoint) -> None:
+    def resume(self, saved: Checkpoint[Progress]) -> None:
         """Continue from a checkpoint; one of another network is a ValueError, and changes nothing."""
         own = self.network.learned_state()
-        _check_shapes("now", saved.now, own)
-        _check_shapes("best", saved.best, own if saved.progress.best_epoch else {})
-        _check_optimizer(self._optimizer, saved.optimizer)
-        self.network.load_state_dict(saved.now, strict=False)
-        load_optimizer(self._optimizer, saved.optimizer)
-        self._best, self.progress = saved.best, saved.progress
+        now, best, optimizer = (saved.part(name) for name in ("now", "best", "optimizer"))
+        _check_shapes("now", now, own)
+        _check_shapes("best", best, own if saved.progress.best_epoch else {})
+        _check_optimizer(self._optimizer, optimizer)
+        self.network.load_state_dict(now, strict=False)
+        load_optimizer(self._optimizer, optimizer)
+        self._best, self.progress = best, saved.progress
 
 
 def _check_shapes(part: str, found: Mapping[str, Tensor], needed: Mapping[str, Tensor]) -> None:

@@ -16,11 +16,12 @@ from pathlib import Path
 import numpy as np
 
 from bilmo.errors import DamagedFile
+from bilmo.store import checkpoint
 from bilmo.store.checkpoint import CHECKPOINT
 from bilmo.store.run import WORK, Identity, open_run
-from bilmo.tasks.core import checkpoint, task_folder
+from bilmo.tasks.core import task_folder
 from bilmo.tasks.core.estimator import Estimator, Training
-from bilmo.tasks.core.events import Epoch, Event, Finished
+from bilmo.tasks.core.events import Epoch, Event, Finished, Progress
 from bilmo.tasks.core.spec import Answer, Dataset, Example, ItemT, SettingsT
 from bilmo.tasks.network.words import identity as identity_of_words
 
@@ -39,7 +40,7 @@ def fit(
     """Fit into a folder, or resume the same run where it stopped; `model` is where the biLM can be found again."""
     training = task.training(train, dev=dev)  # before the folder is made: the examples can be used
     identity = _identity(task, train, dev)
-    with open_run(folder, folder / WORK, kind="task run", identity=identity) as run:
+    with open_run(folder, folder / WORK, kind="task run", identity=identity, keeps=[CHECKPOINT]) as run:
         path = run.work / CHECKPOINT
         if path.exists():
             _resume(training, path)
@@ -81,7 +82,7 @@ def _plain(value: object) -> object:
 
 
 def _resume(training: Training[Example, ItemT, Answer, SettingsT], path: Path) -> None:
-    saved = checkpoint.read(path)
+    saved = checkpoint.read(path, Progress)
     try:
         training.loop.resume(saved)
     except ValueError as error:

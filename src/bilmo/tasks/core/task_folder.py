@@ -12,37 +12,37 @@ Knows: Estimator, safetensors. Blind to: single tasks, data, the command line.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from bilmo.embed.embedder import Embedder
 from bilmo.embed.load import load as load_model
-from bilmo.errors import ConfigError, DamagedFile, NotAModel, WeightsError
+from bilmo.errors import ConfigError, NotAModel, WeightsError
 from bilmo.ids.vocab import Vocab
 from bilmo.net.config import STRICT, BiLMConfig
 from bilmo.store import model_folder as folders
 from bilmo.store.atomic import new_files, new_folder, read_published
-from bilmo.store.tensors_file import write_tensors
-from bilmo.store.validate import checked, read_json, same_length, sha256_of, with_path_in_error
+from bilmo.store.hashed_folder import NOT_KNOWN, HashedFolder, NewFolder, check_format, check_own_hash, write_text
+from bilmo.store.tensors_file import finite_weights
+from bilmo.store.validate import checked, parse_json, same_length, with_path_in_error
 from bilmo.tasks.core.picture import layer_weights_svg
 from bilmo.tasks.core.spec import AnyEstimator, AnyTask
 from bilmo.tasks.network.input import LearnedMix
 from bilmo.tasks.network.words import TaskWords
-from bilmo.text.files import lines
 
 CONFIG, WEIGHTS, WORDS, VECTORS, BILM = "config.json", "task.safetensors", "words.txt", "vectors.safetensors", "bilm"
 PICTURE, CARD = "layers.svg", "README.md"
 FORMAT = 2
+LARGEST_CONFIG = 1 << 26
+"""Bytes of config.json, which holds all labels."""
+REMEDY = "Fit the task again."
+NOT_A_TASK = "{}: is not the folder of a saved task; `bilmo fit` creates such folders"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class TaskFile:
     bilm: BilmFacts | None
     words: WordFacts | None
     sha256: dict[str, str]
-    """Of each file of weights, so that a damaged one is never used."""
+    """Of each file that the predictions depend on, so that a damaged one is never used."""
 
 
 def save(task: AnyEstimator, folder: str | PathLike[str], *, model: str = "") -> None:
@@ -101,14 +101,15 @@ def save(task: AnyEstimator, folder: str | PathLike[str], *, model: str = "") ->
 def publish(task: AnyEstimator, folder: Path, *, model: str = "", written: dict[str, str]) -> dict[str, str]:
     """Save a task into a folder that exists, replacing the one it may hold; config.json is written last.
 
-    written: the result of the previous call, {} for the first. Given word vectors never change and are written once.
+    written: the result of the previous call, {} for the first. Words and their given vectors never change
+        and are written once.
     """
     with new_files(folder) as partial:
         return _fill(task, partial, model, written)
 
 
 def _fill(task: AnyEstimator, partial: Path, model: str, written: dict[str, str]) -> dict[str, str]:
-    """Write all files of a task except vectors that were `written` before; returns the hashes of all files."""
+    """Write all files of a task except words that were `written` before; returns the hashes of all files."""
     words, batcher = task.words_, task.network_.input.batcher
     bilm: BilmFacts | None = None
     if batcher.tuned is not None:
@@ -120,17 +121,16 @@ def _fill(task: AnyEstimator, partial: Path, model: str, written: dict[str, str]
         # A path becomes absolute, so that it is found from any folder; a name that is not a path stays a name.
         model = str(Path(model).resolve()) if model and Path(model).exists() else model
         bilm = BilmFacts(name=model, sha256=batcher.store.model, start=elmo.start, config=elmo.config)
-    hashes = {WEIGHTS: write_tensors(partial / WEIGHTS, task.network_.own_state())}
+    files = NewFolder(partial, written)
+    files.write_tensors(WEIGHTS, task.network_.own_state())
     facts = None
     if words is not None:
         given = words.values is not None
         facts = WordFacts(rows=len(words.vocab), width=words.width, lower=words.lower, given=given)
-        if VECTORS in written:
-            hashes[VECTORS] = written[VECTORS]
-        else:
-            _text(partial / WORDS, "".join(f"{word}\n" for word in words.vocab.words))
+        if WORDS not in written:
+            files.write_lines(WORDS, words.vocab.words)
             if words.values is not None:
-                hashes[VECTORS] = write_tensors(partial / VECTORS, {"vectors": torch.from_numpy(words.values)})
+                files.write_tensors(VECTORS, {"vectors": torch.from_numpy(words.values)})
     config = TaskFile(
         bilmo_task=task.task.name,
         format=FORMAT,
@@ -138,14 +138,14 @@ def _fill(task: AnyEstimator, partial: Path, model: str, written: dict[str, str]
         prepared=asdict(task.prepared_),
         bilm=bilm,
         words=facts,
-        sha256=hashes,
+        sha256=files.hashes,
     )
-    _text(partial / CONFIG, json.dumps(asdict(config), indent=1, ensure_ascii=False))
+    files.write_json(CONFIG, asdict(config))
     mixes = task.mixes_
     if mixes:
-        _text(partial / PICTURE, layer_weights_svg(mixes))
-    _text(partial / CARD, _card(config, sorted(task.prepared_.known()), mixes))
-    return hashes
+        write_text(partial / PICTURE, layer_weights_svg(mixes))
+    write_text(partial / CARD, _card(config, sorted(task.prepared_.known()), mixes))
+    return files.hashes
 
 
 def load(
@@ -157,8 +157,8 @@ def load(
     elmo: that biLM, or its path; None for the path it had when the task was saved.
     """
     path = Path(folder)
-    if not (path / CONFIG).is_file() or b'"bilmo_task"' not in (path / CONFIG).read_bytes():
-        raise NotAModel(f"{path}: is not the folder of a saved task; `bilmo fit` creates such folders")
+    if not (path / CONFIG).is_file():
+        raise NotAModel(NOT_A_TASK.format(path))
     return read_published(lambda: _read_config(path / CONFIG), lambda config: _load(path, config, tasks, elmo))
 
 
@@ -175,36 +175,32 @@ def _load(
     settings = checked(config.settings, task.settings, f"{path / CONFIG}, settings")
     prepared = checked(config.prepared, task.prepared, f"{path / CONFIG}, prepared")
     model = _bilm(path, config.bilm, elmo) if config.bilm else None
-    found = task.estimator().restore(settings, prepared, _words(path, config), model)
-    weights = _read(path / WEIGHTS, config)
-    wrong = weights.keys() ^ found.network_.own_state().keys()
+    files = HashedFolder(path, {WORDS: NOT_KNOWN} | config.sha256, REMEDY)
+    found = task.estimator().restore(settings, prepared, _words(files, config.words), model)
+    own = found.network_.own_state()
+    weights = _read(files, WEIGHTS)
+    wrong = weights.keys() ^ own.keys()
+    wrong = wrong or {name for name in own if (weights[name].shape, weights[name].dtype) != _kind(own[name])}
     if wrong:
-        raise WeightsError(f"{path / WEIGHTS}: does not fit {CONFIG}; missing or unused: {', '.join(sorted(wrong))}")
-    try:
-        found.network_.load_state_dict(weights, strict=False)
-    except RuntimeError as error:
-        raise WeightsError(f"{path / WEIGHTS}: does not fit {CONFIG} ({error})") from None
+        raise WeightsError(f"{path / WEIGHTS}: does not fit {CONFIG}: {', '.join(sorted(wrong))}")
+    found.network_.load_state_dict(weights, strict=False)
     return found
+
+
+def _kind(value: Tensor) -> tuple[torch.Size, torch.dtype]:
+    return value.shape, value.dtype
 
 
 def _read_config(path: Path) -> TaskFile:
     """The content of config.json; other formats than the present one are refused."""
-    try:
-        found = json.loads(path.read_bytes())
-    except ValueError:
-        found = None
-    number = found.get("format") if isinstance(found, dict) else None
-    if isinstance(number, int) and number < FORMAT:
-        raise ConfigError(
-            f"{path}: the task was saved in format {number} by an earlier version; this version reads format {FORMAT}. "
-            "Fit the task again: run the same `bilmo fit` command into a new folder."
-        )
-    if isinstance(number, int) and number > FORMAT:
-        raise ConfigError(
-            f"{path}: the task was saved in format {number}; this version reads format {FORMAT}. "
-            "Install a newer version."
-        )
-    return read_json(path, TaskFile)
+    data = parse_json(path, LARGEST_CONFIG)
+    if not isinstance(data, dict) or "bilmo_task" not in data:
+        raise NotAModel(NOT_A_TASK.format(path.parent))
+    again = "Fit the task again: run the same `bilmo fit` command into a new folder."
+    check_format(path, data.get("format"), oldest=FORMAT, newest=FORMAT, if_older=again)
+    config = checked(data, TaskFile, str(path))
+    check_own_hash(path, data, REMEDY)
+    return config
 
 
 def _bilm(folder: Path, facts: BilmFacts, elmo: Embedder | str | PathLike[str] | None) -> Embedder:
@@ -229,35 +225,29 @@ def _bilm(folder: Path, facts: BilmFacts, elmo: Embedder | str | PathLike[str] |
     return elmo
 
 
-def _words(folder: Path, config: TaskFile) -> TaskWords | None:
-    facts = config.words
+def _words(files: HashedFolder, facts: WordFacts | None) -> TaskWords | None:
     if facts is None:
         return None
-    vocab = with_path_in_error(folder / WORDS, lambda: Vocab(lines(folder / WORDS)))
-    same_length(folder / WORDS, len(vocab), facts.rows)
+    path = files.path / WORDS
+    vocab = with_path_in_error(path, lambda: Vocab(files.read_lines(WORDS)))
+    same_length(path, len(vocab), facts.rows)
     values = None
     if facts.given:
-        found = _read(folder / VECTORS, config).get("vectors")
+        found = _read(files, VECTORS).get("vectors")
         if found is None or tuple(found.shape) != (facts.rows, facts.width):
-            raise WeightsError(f"{folder / VECTORS}: must contain {facts.rows} vectors of width {facts.width}")
-        values = found.numpy().astype(np.float32)
+            raise WeightsError(f"{files.path / VECTORS}: must contain {facts.rows} vectors of width {facts.width}")
+        values = finite_weights(found, f"{files.path / VECTORS}: vectors").numpy()
     return TaskWords(vocab, facts.width, facts.lower, values)
 
 
-def _read(path: Path, config: TaskFile) -> dict[str, Tensor]:
-    try:
-        if sha256_of(path) != config.sha256.get(path.name):
-            raise DamagedFile(
-                f"{path}: is not the file that was saved (its SHA-256 differs from the one in {CONFIG}). "
-                "Fit the task again."
-            )
-        return load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise DamagedFile(f"{path}: cannot be read as safetensors ({error}). Fit the task again.") from None
-
-
-def _text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")
+def _read(files: HashedFolder, name: str) -> dict[str, Tensor]:
+    """Tensors by name; floating-point numbers must be finite."""
+    with files.open_tensors(name) as file:
+        tensors: dict[str, Tensor] = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    for key, value in tensors.items():
+        if value.is_floating_point():
+            finite_weights(value, f"{files.path / name}: {key}")
+    return tensors
 
 
 def _card(config: TaskFile, labels: list[str], mixes: list[LearnedMix]) -> str:

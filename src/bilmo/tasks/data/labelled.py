@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bilmo.errors import TextError
 from bilmo.tasks.data.source import Source, check_form, first_row, is_tokens, json_object, peek, suffix
-from bilmo.text.files import files, lines
+from bilmo.text.files import files, text_lines
 
 RawText = str | Sequence[str]
 """A text, or its tokens where it is split already."""
@@ -275,4 +275,4 @@ def _folder(path: Path) -> Iterator[Entry]:
         )
     for folder in classes:
         for file in files([folder]):
-            yield folder.name, "\n".join(lines(file))
+            yield folder.name, "\n".join(text_lines(file))

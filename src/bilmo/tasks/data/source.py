@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from bilmo.errors import TextError
-from bilmo.text.files import lines
+from bilmo.text.files import text_lines
 
 COMPRESSED = (".gz", ".xz", ".zst")
 PEEK = 100
@@ -42,7 +42,7 @@ def check_form(form: str, accepted: Iterable[str]) -> str | None:
 
 def peek(path: Path) -> tuple[list[str], Iterator[str]]:
     """The first lines of a file, and all of its lines."""
-    rows = iter(lines(path))
+    rows = text_lines(path)
     first = list(islice(rows, PEEK))
     return first, chain(first, rows)
 

@@ -31,7 +31,7 @@ from bilmo.embed.texts import gathered
 from bilmo.errors import ConfigError, OutputError, WeightsError
 from bilmo.ids.batch import Sentence
 from bilmo.store.atomic import PARTIAL, new_file
-from bilmo.store.user_folders import cache_folder
+from bilmo.store.user_folders import layers_folder
 
 Half = NDArray[np.float16]
 BATCH_TOKENS = 8192
@@ -55,11 +55,6 @@ class Waiting:
     """Another run computes the same layers; repeated until it ends."""
 
 
-def default_folder() -> Path:
-    """In the user's cache folder."""
-    return cache_folder() / "layers"
-
-
 def _limit_bytes() -> float:
     given = os.environ.get("BILMO_CACHE_GB", str(LIMIT_GB))
     try:
@@ -79,7 +74,7 @@ class LayerStore:
         self.model = elmo.bundle.identity()
         self.shape = (elmo.config.layers + 1, elmo.config.vector_width)
         """(L+1, W) of one token."""
-        self._folder = folder or default_folder()
+        self._folder = folder or layers_folder()
         self._stored: dict[tuple[str, ...], Half] = {}
 
     def __getstate__(self) -> dict[str, Any]:

@@ -1,0 +1,48 @@
+"""Commands on a terminal: colours, NO_COLOR, progress bars, --quiet."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bilmo.store import published
+from file_server import serving
+from small_runs import write_text
+
+from old_models import write_hdf5
+from terminal import shown
+
+COLOUR = re.compile(r"\x1b\[[0-9;]*(?:3[0-79]|38|9[0-7])[0-9;]*m")
+"""A sequence that sets the colour of letters."""
+TRAIN = ("-m", "bilmo", "train", "text.txt", "-o", "model", "--recipe", "recipe.toml", "--epochs", "0.3")
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("embed", "--help")])
+def test_no_color_is_respected(tmp_path, monkeypatch, arguments):
+    assert COLOUR.search(shown(tmp_path, "-m", "bilmo", *arguments))
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = shown(tmp_path, "-m", "bilmo", *arguments)
+    assert "Usage" in plain and not COLOUR.search(plain)
+
+
+def test_a_bar_has_no_colours_with_no_color_and_quiet_hides_it(tmp_path, monkeypatch):
+    write_text(tmp_path)
+    coloured = shown(tmp_path, *TRAIN)
+    assert COLOUR.search(coloured) and "words/s" in coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = shown(tmp_path, *TRAIN[:4], "-o", "other", *TRAIN[6:])
+    assert "words/s" in plain and not COLOUR.search(plain)
+    quiet = shown(tmp_path, *TRAIN[:4], "-o", "third", *TRAIN[6:], "--quiet")
+    assert len(quiet.splitlines()) == 1 and quiet.startswith("third: training is complete")
+
+
+def test_a_download_shows_a_bar(tmp_path, monkeypatch):
+    write_hdf5(tmp_path / "old")
+    with serving() as server:
+        for file in published.published()["elmo-small"].urls():
+            name = "weights.hdf5" if file.endswith(".hdf5") else "options.json"
+            server.files[f"/elmo-small/{file}"] = (tmp_path / "old" / name).read_bytes()
+        monkeypatch.setenv("BILMO_MIRROR", server.address)
+        bars = shown(tmp_path, "-m", "bilmo", "get", "elmo-small")
+    assert "file 1 of 2" in bars and "file 2 of 2" in bars and "━" in bars and "elmo-small: installed in" in bars
