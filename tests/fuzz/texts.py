@@ -50,7 +50,7 @@ class TextFiles(EachFile):
         items = list(inputs.items())
         lines = list(all_lines([folder]))
         split = [splitter(how)(line) for how in ("en", "west", "zh", "spaces") for line in lines]
-        return inputs.survey, items, lines, split, detect(lines)
+        return inputs.survey(), items, lines, split, detect(lines)
 
 
 class VectorsFile(EachFile):
