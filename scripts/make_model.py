@@ -16,8 +16,9 @@ import sys
 from datetime import date
 from pathlib import Path
 
-from bilmo.embed.embedder import Embedder, settled
+from bilmo.embed.embedder import Embedder
 from bilmo.embed.load import load
+from bilmo.embed.loaded import settled
 from bilmo.embed.perplexity import score
 from bilmo.formats import open as layouts
 from bilmo.ids.vocab import Vocab

@@ -7,7 +7,7 @@ import random
 import torch
 
 import bilmo
-from bilmo.embed.embedder import settled
+from bilmo.embed.loaded import settled
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
 from bilmo.store.bundle import Bundle
 

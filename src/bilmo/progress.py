@@ -46,9 +46,12 @@ def bar(*columns: ProgressColumn, show: bool = True) -> Progress:
 @contextmanager
 def working(what: str, *, show: bool = True) -> Iterator[None]:
     """Show what takes a moment, and for how long, where the number of steps is unknown."""
+    if not show:
+        yield
+        return
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    with bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), show=show) as shown:
+    with bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as shown:
         shown.add_task(what, total=None)
         yield
 
@@ -56,10 +59,13 @@ def working(what: str, *, show: bool = True) -> Iterator[None]:
 @contextmanager
 def share_done(what: str, total: float, *, show: bool = True) -> Iterator[Update]:
     """A bar with the share that is done and the time left; the function it gives moves it."""
+    if not show:
+        yield lambda done, note="": None
+        return
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
-    with bar(*columns, TimeElapsedColumn(), TimeRemainingColumn(), show=show) as shown:
+    with bar(*columns, TimeElapsedColumn(), TimeRemainingColumn()) as shown:
         task = shown.add_task(what, total=total)
 
         def update(done: float, note: str = "") -> None:
@@ -69,15 +75,32 @@ def share_done(what: str, total: float, *, show: bool = True) -> Iterator[Update
 
 
 @contextmanager
+def advancing(what: str, total: float, *, show: bool = True) -> Iterator[Callable[[float], None]]:
+    """The same; the function it gives adds to what is done."""
+    with share_done(what, total, show=show) as update:
+        done = 0.0
+
+        def advance(more: float) -> None:
+            nonlocal done
+            done += more
+            update(done)
+
+        yield advance
+
+
+@contextmanager
 def counting(
     what: str, total: int | None = None, *, show: bool = True
 ) -> Iterator[Callable[[Iterable[Item]], Iterator[Item]]]:
     """A bar with rate and time left. The function it gives passes items on and counts them."""
+    if not show:
+        yield iter
+        return
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     rate = TextColumn("{task.fields[rate]}")
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), rate, TimeElapsedColumn(), TimeRemainingColumn())
-    with bar(*columns, show=show) as shown:
+    with bar(*columns) as shown:
         task = shown.add_task(what, total=total, rate="")
 
         def counted(items: Iterable[Item]) -> Iterator[Item]:
@@ -105,8 +128,8 @@ def lines(texts: Sequence[Path], *, show: bool = True) -> Iterator[Iterator[str]
     only once.
     """
     total = None
-    if STDIN not in texts and not bar(show=show).disable:
-        with working("counting lines", show=show):
+    if show and STDIN not in texts and not bar().disable:
+        with working("counting lines"):
             total = sum(1 for _ in all_lines(texts))
     with counting("lines", total, show=show) as counted:
         yield counted(all_lines(texts))

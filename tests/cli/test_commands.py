@@ -23,7 +23,7 @@ import torch
 
 import bilmo
 from bilmo.cli.show import tables as show
-from bilmo.embed.embedder import settled
+from bilmo.embed.loaded import settled
 from bilmo.formats import open as layouts
 
 import old_models
@@ -67,7 +67,8 @@ def everything(folder: Path) -> dict[str, bytes]:
 
 def vectors(path: Path) -> tuple[list[np.ndarray], dict[str, str]]:
     with h5py.File(path) as file:
-        return [file[str(k)][...] for k in range(len(file) - 1)], json.loads(file["sentence_to_index"][0])
+        number = sum(name.isdigit() for name in file)
+        return [file[str(k)][...] for k in range(number)], json.loads(file["sentence_to_index"][0])
 
 
 def assert_same(found: list[np.ndarray], expected: list[np.ndarray]) -> None:
@@ -151,7 +152,7 @@ def test_convert_refuses_what_the_layout_cannot_hold(run, tmp_path, out):
 
 def test_embed_writes_every_line_in_its_order(run, ready, text, out):
     result = run("embed", ready, text, "-o", out / "v.h5")
-    assert (result.code, result.out, result.err) == (0, f"{out / 'v.h5'}: 5 sentences, 12 tokens, lang: spaces\n", "")
+    assert (result.code, result.out, result.err) == (0, f"{out / 'v.h5'}: 5 sentences, 12 tokens, lang: auto\n", "")
     found, numbers = vectors(out / "v.h5")
     assert_same(found, bilmo.load(ready).layers(SENTENCES))
     assert numbers == {"The cat sat": "3", "": "1", "Oslo sleeps .": "2", "naïve  漢字\t.": "4"}
@@ -206,9 +207,9 @@ def test_an_empty_text_gives_no_vectors(run, ready, out):
 def test_embed_replaces_a_file_only_if_it_succeeds(run, ready, text, out, tmp_path):
     (out / "v.h5").write_text("old")
     (tmp_path / "bad.txt").write_bytes(b"fine\n" * 600 + b"\xff\n")
-    assert run("embed", ready, tmp_path / "bad.txt", "-o", out / "v.h5").code == 1
+    assert run("embed", ready, tmp_path / "bad.txt", "-o", out / "v.h5", "--overwrite").code == 1
     assert everything(out) == {"v.h5": b"old"}
-    assert run("embed", ready, text, "-o", out / "v.h5").code == 0
+    assert run("embed", ready, text, "-o", out / "v.h5", "--overwrite").code == 0
     assert len(vectors(out / "v.h5")[0]) == 5
 
 
@@ -505,6 +506,31 @@ def test_text_that_cannot_be_read_is_reported_and_nothing_is_written(run, ready,
     assert list(out.iterdir()) == []
 
 
+TEXT_COMMANDS = [
+    ("embed", "{model}", "{text}"),
+    ("embed", "{model}", "{text}", "-o", "v.h5"),
+    ("embed", "{model}", "{text}", "--field", "x"),
+    ("evaluate", "{model}", "{text}"),
+    ("word-cache", "{model}", "{text}", "-o", "words"),
+    ("similar", "{model}", "cat", "--in", "{text}"),
+    ("train", "{text}", "-o", "new"),
+    ("finetune", "{model}", "{text}", "-o", "new"),
+    ("fit", "classify", "{model}", "--train", "{text}", "-o", "new"),
+    ("fit", "tag", "{model}", "--train", "{text}", "-o", "new"),
+    ("compare", "classify", "{model}", "--train", "{text}"),
+]
+
+
+@pytest.mark.parametrize("command", TEXT_COMMANDS, ids=lambda command: " ".join(command[::2]))
+def test_every_command_refuses_utf16_without_a_byte_order_mark(run, ready, tmp_path, out, monkeypatch, command):
+    (tmp_path / "text").write_bytes("a\tcat sat\n".encode("utf-16-le") * 30)
+    monkeypatch.chdir(out)
+    result = run(*(part.format(model=ready, text=tmp_path / "text") for part in command))
+    assert (result.code, result.out) == (1, "")
+    assert "text, line 1: contains zero bytes, so it is not UTF-8 text." in result.err
+    assert list(out.iterdir()) == []
+
+
 def test_errors_of_the_file_system_are_reported_without_a_traceback(run, model, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
@@ -567,7 +593,7 @@ def test_text_in_a_pipe_becomes_vectors_in_a_file(start, ready, tmp_path):
     process = start("embed", ready, "-", "-o", tmp_path / "v.h5")
     output, error = process.communicate(TEXT)
     assert (process.returncode, error) == (0, "")
-    assert output == f"{tmp_path / 'v.h5'}: 5 sentences, 12 tokens, lang: spaces\n"
+    assert output == f"{tmp_path / 'v.h5'}: 5 sentences, 12 tokens, lang: auto\n"
     assert_same(vectors(tmp_path / "v.h5")[0], bilmo.load(ready).layers(SENTENCES))
 
 

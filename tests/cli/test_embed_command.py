@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import bilmo
-from bilmo.embed.embedder import Embedder, settled
+from bilmo.embed.embedder import Embedder
+from bilmo.embed.loaded import settled
 from bilmo.formats import open as layouts
 from program import Result, program
 
@@ -97,9 +98,9 @@ def test_a_single_word_could_be_a_file_so_the_error_says_how_to_embed_it(bank):
 
 def test_raw_text_keeps_its_lines_and_tokens_are_written_with_the_vectors(bank, here, elmo):
     result = bank("raw.txt", "-o", "v.h5")
-    assert (result.code, result.out, result.err) == (0, "v.h5: 3 sentences, 16 tokens, lang: en\n", "")
+    assert (result.code, result.out, result.err) == (0, "v.h5: 3 sentences, 16 tokens, lang: auto\n", "")
     with h5py.File("v.h5") as file:
-        assert set(file) == {"0", "1", "2", "sentence_to_index", "tokens"}
+        assert set(file) == {"0", "1", "2", "sentence_to_index", "tokens", "offsets"}
         assert [json.loads(text) for text in file["tokens"]] == TOKENS
         assert json.loads(file["sentence_to_index"][0]) == {line: str(k) for k, line in enumerate(TEXT.split("\n")[:3])}
         for k, expected in enumerate(elmo.embed(TEXT.split("\n")[:3], mix="all")):
@@ -113,7 +114,8 @@ def test_every_format_has_the_mean_of_all_layers_and_the_tokens(bank, here, elmo
     assert bank("raw.txt", "-o", f"v{ending}").code == 0
     expected = np.concatenate([found.vectors for found in elmo.embed(TEXT.split("\n")[:3])])
     if ending == ".npy":
-        tokens, vectors = map(json.loads, Path("v.tokens.jsonl").read_text().splitlines()), np.load("v.npy")
+        rows = [json.loads(line) for line in Path("v.tokens.jsonl").read_text().splitlines()]
+        tokens, vectors = [row["tokens"] for row in rows], np.load("v.npy")
     elif ending == ".npz":
         with np.load("v.npz") as file:
             tokens, vectors = json.loads(file["tokens.json"]), file["vectors"]
@@ -138,18 +140,59 @@ def test_one_vector_per_sentence(bank, here, elmo):
     assert found.dtype == np.float16
     assert found.shape == (3, 8)
     assert not found[1].any()
-    expected = elmo.embed(TEXT.split("\n")[0], pool="max", mix=(0, 1), dtype="float16").vectors
+    expected = elmo.embed(TEXT.split("\n")[0], pool="max", mix=(0, 1), dtype="float16")
     assert np.array_equal(found[0], expected)
 
 
 def test_several_inputs_of_every_kind_at_once(bank, here, elmo):
     (here / "folder").mkdir()
     (here / "folder" / "a.gz").write_bytes(gzip.compress(b"one two"))
-    for _ in range(2):  # the second time, the output is replaced
-        result = bank("folder", "three four", "-", "-o", "v.npz", "--lang", "spaces", stdin=b"five\n")
+    for option in ([], ["--overwrite"]):  # the second time, the output is replaced
+        result = bank("folder", "three four", "-", "-o", "v.npz", "--lang", "spaces", *option, stdin=b"five\n")
         assert result.out == "v.npz: 3 sentences, 5 tokens, lang: spaces\n"
         with np.load("v.npz") as file:
             assert json.loads(file["tokens.json"]) == [["one", "two"], ["three", "four"], ["five"]]
+
+
+def test_an_output_that_exists_is_replaced_only_on_request(bank, here):
+    assert bank("raw.txt", "-o", "v.npy").code == 0
+    before = {name: Path(name).read_bytes() for name in ("v.npy", "v.tokens.jsonl")}
+    refused = bank("raw.txt", "-o", "v.npy", "--mix", "top")
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err == "bilmo: v.npy: already exists. Choose another name, or replace the file with --overwrite.\n"
+    assert before == {name: Path(name).read_bytes() for name in before}
+    assert bank("raw.txt", "-o", "v.npy", "--mix", "top", "--overwrite").code == 0
+    assert before["v.npy"] != Path("v.npy").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.csv", 'id,text\n1,"It wasn\'t far, was it?"\n2,\n3,"one\ntwo"\n'),
+        ("x.tsv", "id\ttext\n1\tIt wasn't far, was it?\n2\t\n3\tone two\n"),
+    ],
+)
+def test_a_column_of_a_table(bank, here, name, text):
+    (here / name).write_text(text)
+    assert bank(name, "-o", "v.jsonl").err.startswith(f"bilmo: {name}: this file contains a table; name the field")
+    assert bank(name, "-o", "v.jsonl", "--field", "text").code == 0
+    rows = [json.loads(line)["tokens"] for line in Path("v.jsonl").read_bytes().splitlines()]
+    assert rows == [["It", "was", "n't", "far", ",", "was", "it", "?"], [], ["one", "two"]]
+    wrong = bank(name, "-o", "w.jsonl", "--field", "body")
+    assert wrong.code == 1 and wrong.err == f"bilmo: {name}: has no column 'body'; its first row names id, text\n"
+    (here / name).write_text(text.replace("2", "2,5\t6"))
+    wrong = bank(name, "-o", "w.jsonl", "--field", "text")
+    assert wrong.code == 1 and wrong.err == f"bilmo: {name}, line 3: 3 columns; the first row names 2\n"
+
+
+def test_a_line_has_the_same_tokens_in_a_file_alone_and_in_python(bank, here, elmo):
+    lines = ["Don't go.", "It was n't far .", "你好，世界。Don't.", "He's in the U.S. now."]
+    (here / "mixed.txt").write_text("\n".join(lines), encoding="utf-8")
+    assert bank("mixed.txt", "-o", "v.jsonl").code == 0
+    together = [json.loads(line)["tokens"] for line in Path("v.jsonl").read_text("utf-8").splitlines()]
+    alone = [json.loads(bank(line).out)["tokens"] for line in lines]
+    assert together == alone == [elmo.embed(line).tokens for line in lines]
+    assert together[:2] == [["Do", "n't", "go", "."], ["It", "was", "n't", "far", "."]]
 
 
 def test_a_field_of_json_lines(bank, here, elmo):

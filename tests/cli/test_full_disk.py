@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bilmo.embed.embedder import settled
+from bilmo.embed.loaded import settled
 from bilmo.formats import open as layouts
 from program import program
 

@@ -69,7 +69,7 @@ def test_a_published_model_is_installed_and_found_by_its_name(server, tmp_path):
     assert done.code == 0, done.err
     assert done.out == f"elmo-small: installed in {models_folder() / 'elmo-small'}\n"
     assert f"note: downloading {server.address}/elmo-small/{WEIGHTS}\n" in done.err
-    assert "no checksum is published for" in done.err
+    assert "no checksum is known for" in done.err
     for sentence, vectors in zip(SENTENCES, bilmo.load("elmo-small").layers(SENTENCES), strict=True):
         np.testing.assert_allclose(vectors, bilmo.load(tmp_path / "old").layers([sentence])[0], atol=1e-5)
     assert program(tmp_path, "embed", "elmo-small", "The cat sat .", "-o", "v.npz").code == 0

@@ -172,6 +172,7 @@ def test_tokens_beside_an_array_never_replace_a_file(here, is_input):
 def test_an_array_is_written_again_when_its_tokens_are_moved_away(here):
     command = ("embed", "model", "text.txt", "-o", "v.npy")
     assert program(here, *command).code == 0
+    Path("v.npy").unlink()
     before = everything(here)
     assert program(here, *command).code == 1
     assert everything(here) == before
@@ -184,7 +185,7 @@ def test_an_output_that_exists_and_is_no_input_is_replaced(here):
     Path("v.jsonl").write_text("old")
     Path("link.npz").symlink_to("text.txt")
     for output in ("v.jsonl", "link.npz"):
-        done = program(here, "embed", "model", "d.jsonl", "--field", "text", "-o", output)
+        done = program(here, "embed", "model", "d.jsonl", "--field", "text", "-o", output, "--overwrite")
         assert done.code == 0, done.err
     assert len([json.loads(line) for line in Path("v.jsonl").read_text().splitlines()]) == 3
     assert Path("text.txt").read_text() == "the cat sat\n" * 30  # the link was replaced, not the file behind it

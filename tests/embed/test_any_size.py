@@ -51,9 +51,9 @@ def test_5000_tokens_in_chunks_are_those_of_one_piece(monkeypatch, start, precis
     sentences = text(5000)
     chunked = Embedder(made(), start=start, precision=precision)
     steps = []
-    for direction, (first, second) in chunked._prepared.stacks.items():
+    for direction, (first, second) in chunked._runner.network.stacks.items():
         counted = lambda x, *rest, first=first: steps.append(len(x)) or first(x, *rest)  # noqa: E731
-        chunked._prepared.stacks[direction] = [counted, second]
+        chunked._runner.network.stacks[direction] = [counted, second]
     found = [chunked.layers(sentences)[0], chunked.layers(text(3))[0]]  # the second goes on from the state of the first
     assert max(steps) <= 4096 and len(steps) == 6
     whole(monkeypatch)
@@ -116,8 +116,8 @@ def test_a_word_of_very_many_characters_beside_short_ones(monkeypatch):
     )
     elmo = Embedder(made(chars=chars, table=table))
     largest = []
-    plain = elmo._words._encoder
-    monkeypatch.setattr(elmo._words, "_encoder", lambda words: largest.append(words.chars.size) or plain(words))
+    plain = elmo._runner.words._encoder
+    monkeypatch.setattr(elmo._runner.words, "_encoder", lambda words: largest.append(words.chars.size) or plain(words))
     long = "abcdefgh" * 25_000
     sentence = ["ab", long, "", "c", *(f"a{k}" for k in range(600)), long + "a"]
     found = elmo.layers([sentence])[0]
@@ -138,7 +138,7 @@ def test_long_words_count_in_what_the_cache_holds(monkeypatch):
     monkeypatch.setattr(bilmo.embed.word_cache, "CACHE_BYTES", 100_000)
     for k in range(20):
         elmo.layers([["a" * (5000 + k)]])
-        assert sum(len(characters) for characters, _ in elmo._words._rows) < 12_000
+        assert sum(len(characters) for characters, _ in elmo._runner.words._rows) < 12_000
 
 
 SHAPES = """

@@ -93,18 +93,25 @@ def test_results_are_the_callers_own(elmo):
     ("sentences", "says"),
     [
         ("The cat", r"found one string\. Split it first"),
-        (["The cat"], "sentence 0 is a str; it must be a list of words"),
-        ([A, "cat"], "sentence 1 is a str"),
-        ([A, None], "sentence 1 is a NoneType"),
-        ([A, 3], "sentence 1 is a int"),
-        ([["a", 3]], r"sentence 0 contains 3 \(int\); words must be strings"),
-        ([["a", None]], "sentence 0 contains None"),
-        ([[b"bytes"]], "sentence 0 contains b'bytes'"),
-        ([[["a"]]], "sentence 0 contains"),
+        (["The cat"], "sentence 0 is a str: 'The cat'; it must be a list of words"),
+        ([A, "cat"], "sentence 1 is a str: 'cat'; it must be"),
+        ([A, None], "(sentence|text) 1 is a NoneType: None; it must be"),
+        ([A, 3], "(sentence|text) 1 is an int: 3; it must be"),
+        ([A, {"a": 1}], "(sentence|text) 1 is a dict: {'a': 1}; it must be"),
+        ([b"bytes"], "(sentence|text) 0 is a bytes: b'bytes'; it must be"),
+        ([["a", 3]], r"(sentence|text) 0 contains 3 \(int\); words must be strings"),
+        ([["a", None]], "(sentence|text) 0 contains None"),
+        ([[b"bytes"]], "(sentence|text) 0 contains b'bytes'"),
+        ([[["a"]]], "(sentence|text) 0 contains"),
+        (None, r"(sentences|texts) is None; accepted: a list, an array or a column of texts"),
+        (7, r"(sentences|texts) is an int: 7; accepted: .* Put a single one into a list"),
+        (b"The cat", r"(sentences|texts) is a bytes: b'The cat'; accepted: .* Decode it first"),
+        ({"text": A}, r"(sentences|texts) is a dict: .*; accepted: .* list\(texts\.values\(\)\)"),
+        ({"cat", "dog"}, r"(sentences|texts) is a set: .*; accepted: .* A set has no order"),
     ],
 )
 def test_what_is_no_list_of_words_is_refused(scoring, sentences, says):
-    text = isinstance(sentences, str) or any(isinstance(sentence, str) for sentence in sentences)
+    text = isinstance(sentences, str) or (isinstance(sentences, list) and any(isinstance(s, str) for s in sentences))
     for call in (scoring.layers, scoring.log_probs, *([] if text else [scoring.embed])):  # embed splits text itself
         with pytest.raises(TextError, match=says):
             call(sentences)

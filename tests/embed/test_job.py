@@ -24,9 +24,9 @@ import pytest
 
 import bilmo
 from bilmo.embed import job
-from bilmo.embed.embedder import settled
 from bilmo.embed.inputs import Inputs
 from bilmo.embed.job import EmbedSettings, Finished, Started, Step
+from bilmo.embed.loaded import settled
 from bilmo.embed.output.parts import Parts, folder_of
 from bilmo.errors import ConfigError, OutputError, TextError
 from bilmo.formats import open as layouts
@@ -244,7 +244,15 @@ def test_memory_does_not_grow_with_the_text(forks, tmp_path, out):
     for lines in (400, 4000):
         (tmp_path / "text").write_text("the cat sat on the mat and slept . the end\n" * lines)
         run = forks.run(
-            "embed", tmp_path / "wide", tmp_path / "text", "-o", out, "--batch-tokens", 512, PART_BYTES=1 << 22
+            "embed",
+            tmp_path / "wide",
+            tmp_path / "text",
+            "-o",
+            out,
+            "--batch-tokens",
+            512,
+            "--overwrite",
+            PART_BYTES=1 << 22,
         )
         assert run.code == 0, run.err
         peaks.append(run.peak / 1024)

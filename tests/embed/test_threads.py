@@ -61,21 +61,21 @@ def test_threads_on_one_fresh_embedder_get_the_vectors_of_one_thread(bundle, exp
 
 def test_words_that_are_encoded_meanwhile_by_another_thread_are_kept_once(bundle, expected):
     elmo = Embedder(bundle)
-    plain, both = elmo._words._encoder, threading.Barrier(2)
+    plain, both = elmo._runner.words._encoder, threading.Barrier(2)
 
     def together(words):
         both.wait(LONG)  # neither thread has stored a word when the other looks for it
         return plain(words)
 
-    elmo._words._encoder = together
+    elmo._runner.words._encoder = together
     with threads(1), ThreadPoolExecutor(2) as pool:
         found = list(pool.map(elmo.layers, [CALLS[0], CALLS[0]]))
     assert same(found[0], expected[0]) and same(found[1], expected[0])
-    elmo._words._encoder = plain
+    elmo._runner.words._encoder = plain
     assert same(elmo.layers(CALLS[0]), expected[0])
     distinct = {word for sentence in CALLS[0] for word in sentence}
-    assert len(elmo._words._rows) == len(distinct) + 2
-    assert sorted(elmo._words._rows.values()) == list(range(len(distinct) + 2))
+    assert len(elmo._runner.words._rows) == len(distinct) + 2
+    assert sorted(elmo._runner.words._rows.values()) == list(range(len(distinct) + 2))
 
 
 def test_tasks_of_asyncio_get_the_vectors_of_one_thread(bundle, expected):

@@ -41,8 +41,8 @@ def test_the_size_of_the_cache_changes_no_vector(bundle, monkeypatch, words):
 def test_a_word_is_encoded_once(bundle, monkeypatch):
     elmo = Embedder(bundle)
     seen = []
-    plain = elmo._words._encoder
-    monkeypatch.setattr(elmo._words, "_encoder", lambda words: seen.append(len(words.chars)) or plain(words))
+    plain = elmo._runner.words._encoder
+    monkeypatch.setattr(elmo._runner.words, "_encoder", lambda words: seen.append(len(words.chars)) or plain(words))
     elmo.layers(TEXT)
     first = sum(seen)
     elmo.layers(TEXT[::-1])
@@ -73,9 +73,9 @@ def test_layers_that_nobody_asked_for_are_not_computed(bundle, mix, computed):
     expected = elmo.embed(TEXT, mix=mix)
     calls = []
     for direction in ("forward", "backward"):
-        elmo._prepared.stacks[direction] = [
+        elmo._runner.network.stacks[direction] = [
             lambda *given, plain=plain, number=number: calls.append(number) or plain(*given)
-            for number, plain in enumerate(elmo._prepared.stacks[direction])
+            for number, plain in enumerate(elmo._runner.network.stacks[direction])
         ]
     assert_same(elmo.embed(TEXT, mix=mix), expected)
     assert set(calls) == set(range(computed))

@@ -51,8 +51,8 @@ def test_known_words_are_not_encoded_again_and_change_no_vector(model, words, tm
     expected = bilmo.load(model, precision=precision).layers(TEXT)
     elmo = bilmo.load(model, precision=precision, word_cache=out)
     encoded = []
-    plain = elmo._words._encoder
-    monkeypatch.setattr(elmo._words, "_encoder", lambda some: encoded.append(len(some.chars)) or plain(some))
+    plain = elmo._runner.words._encoder
+    monkeypatch.setattr(elmo._runner.words, "_encoder", lambda some: encoded.append(len(some.chars)) or plain(some))
     for a, b in zip(elmo.layers(TEXT), expected, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-6)
     assert sum(encoded) == 2  # unseen, new

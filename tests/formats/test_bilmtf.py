@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import bilmo
-from bilmo.embed.embedder import settled
+from bilmo.embed.loaded import settled
 from bilmo.errors import (
     BilmoError,
     CannotConvert,

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import bilmo
-from bilmo.embed.embedder import settled
+from bilmo.embed.loaded import settled
 from bilmo.errors import BilmoError, CannotConvert, ConfigError, DamagedFile, UnsafeFile, VocabError, WeightsError
 from bilmo.formats import open as layouts
 

@@ -17,7 +17,8 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 import bilmo
-from bilmo.embed.embedder import Embedder, settled
+from bilmo.embed.embedder import Embedder
+from bilmo.embed.loaded import settled
 from bilmo.errors import BilmoError, ConfigError, DamagedFile, OutputError, VocabError, WeightsError
 from bilmo.formats import open as layouts
 from bilmo.ids.chars import CharTable

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bilmo.text import split
-from text.counted import Counted
+from counted import Counted
 
 READS = 20
 """How often one character is read at most, on average; the worst text that was found needs 14.5."""

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 
 from bilmo import progress as bars
-from bilmo.embed.embedder import settled
+from bilmo.embed.loaded import settled
 from bilmo.formats import open as layouts
 from bilmo.formats.open import Target
 from bilmo.store.model_folder import DType

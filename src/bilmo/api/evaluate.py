@@ -8,13 +8,16 @@ from __future__ import annotations
 import logging
 from os import PathLike
 
+import torch
+
 from bilmo import progress as bars
-from bilmo.embed.embedder import Embedder, Start
+from bilmo.embed.embedder import Embedder
 from bilmo.embed.load import load
+from bilmo.embed.options import Start
 from bilmo.embed.perplexity import Perplexity, score
+from bilmo.embed.texts import splitter_for
 from bilmo.errors import ConfigError, TextError
 from bilmo.text.files import Paths, listed_paths
-from bilmo.text.split import choose_split, splitter
 
 log = logging.getLogger("bilmo")
 
@@ -25,6 +28,7 @@ def evaluate(
     *,
     start: Start | None = None,
     lang: str = "auto",
+    device: str | torch.device = "cpu",
     progress: bool = False,
 ) -> Perplexity:
     """Measure how well a model predicts text files, as `bilmo evaluate` does: perplexity with the full softmax.
@@ -33,6 +37,7 @@ def evaluate(
     texts: a text file, a folder of text files, or several of them.
     start: the state from which a sentence starts, as in `bilmo.load`; a loaded model keeps its own.
     lang: how the text is split into tokens, as in `bilmo.load`.
+    device: where the network computes, as in `bilmo.load`; a loaded model keeps its own.
     progress: show a progress bar on a terminal or in a notebook.
     """
     paths = listed_paths(texts)
@@ -42,11 +47,11 @@ def evaluate(
         elmo = model
     else:
         with bars.working("loading the model", show=progress):
-            elmo = load(model, start=start or "settled")
+            elmo = load(model, start=start or "settled", device=device)
+    shown = elmo.bundle.lang or lang if lang == "auto" else lang
+    split = splitter_for(lang, elmo.bundle.lang, elmo.bundle.vocab)
     with bars.lines(paths, show=progress) as lines:
-        chosen, lines = choose_split(lines, lang)
-        split = splitter(chosen)
-        found = score(elmo, (sentence for line in lines for sentence in split(line)), lang=chosen)
+        found = score(elmo, (sentence for line in lines if line.strip() for sentence in split(line)), lang=shown)
     if not found.sentences:
         raise TextError(f"{', '.join(map(str, paths))}: no sentences to evaluate; every line is blank")
     if found.warning:

@@ -17,7 +17,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from bilmo import progress as bars
-from bilmo.embed.embedder import settled
+from bilmo.embed.loaded import settled
 from bilmo.errors import BilmoError, ConfigError, DamagedFile, OutputError
 from bilmo.formats import open as layouts
 from bilmo.store import model_folder
@@ -74,7 +74,7 @@ def _install(model: PublishedModel, work: Path, target: Path, urls: dict[str, st
         hashes[file] = check_sha256(work / file, model.sha256.get(file, ""))
     unchecked = [file for file in urls if file not in model.sha256]
     if unchecked:
-        log.info("no checksum is published for %s; length and contents are checked", ", ".join(unchecked))
+        log.info("no checksum is known for %s; length and contents are checked", ", ".join(unchecked))
     with bars.working("reading the model", show=progress):
         bundle = _read(model, work, list(urls))
     with bars.working("computing the settled start state", show=progress):

@@ -15,7 +15,7 @@ import typer
 from bilmo import __version__
 from bilmo.cli import convert, embed, evaluate, finetune, get, info, models, similar, train, word_cache
 from bilmo.cli.options import with_shared_options
-from bilmo.cli.show import messages
+from bilmo.cli.show import messages, streams
 from bilmo.cli.show.examples import epilog
 from bilmo.cli.tasks import compare, fit, predict, score
 from bilmo.errors import BilmoError
@@ -86,18 +86,22 @@ def main() -> None:
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):  # net/kernels/packed.py says why
         os.environ.setdefault(name, "32")
     with messages.on_screen():
-        _run()
+        try:
+            streams.prepare()
+            _run()
+        except (BilmoError, OSError) as error:
+            if messages.is_verbose():
+                traceback.print_exc()
+            print(f"bilmo: {error}", file=sys.stderr)
+            sys.exit(1)
 
 
 def _run() -> None:
     try:
         app()
-    except (BilmoError, OSError) as error:
-        if messages.is_verbose():
-            traceback.print_exc()
-        print(f"bilmo: {error}", file=sys.stderr)
-        sys.exit(1)
     except SystemExit as stop:  # how typer ends every run; also with code 1 if the reader of our output has gone away
         if stop.code == INTERRUPTED:
             print("bilmo: interrupted", file=sys.stderr)
         raise
+    finally:
+        streams.finish()

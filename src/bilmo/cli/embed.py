@@ -12,6 +12,7 @@ from bilmo.cli.completion import complete_one_of
 from bilmo.cli.options import (
     TEXT_FILES,
     DType,
+    EmbedDevice,
     Lang,
     Model,
     Multiply,
@@ -24,8 +25,7 @@ from bilmo.cli.options import (
 from bilmo.errors import ConfigError
 
 if TYPE_CHECKING:
-    from bilmo.embed.embedder import All
-    from bilmo.embed.inputs import Inputs
+    from bilmo.embed.options import All
     from bilmo.net.mix import How
 
 
@@ -69,12 +69,16 @@ def embed(
     start: SentenceStart = Start.settled,
     field: Annotated[
         str | None,
-        typer.Option(help="Read the inputs as JSON lines and embed this field, a text or a list of tokens."),
+        typer.Option(help="Embed this field of JSON lines (a text or a list of tokens), or this column of CSV or TSV."),
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the output file if it exists; otherwise that is an error.")
+    ] = False,
     compress: Annotated[
         bool, typer.Option("--compress", help="Compress .h5 and .npz files. They are then slower to write and read.")
     ] = False,
     precision: Multiply = Precision.float32,
+    device: EmbedDevice = "cpu",
     word_cache: WordCache = None,
     batch_tokens: Annotated[
         int | None,
@@ -99,8 +103,6 @@ def embed(
         written = [output, *embeddings.beside(output)]
         check_output(written, texts=given.paths, files=[word_cache] if word_cache else [])
     how = _how(mix if mix is not None else ("all" if output and output.suffix.lower() in (".h5", ".hdf5") else "mean"))
-    if lang == "auto" and not given.all_literal:
-        lang = _detected(given)
 
     from bilmo import progress
     from bilmo.cli.show import embedding as show
@@ -117,6 +119,7 @@ def embed(
             lang=lang,
             batch_tokens=batch_tokens,
             precision=precision.value,
+            device=device,
             word_cache=word_cache,
         )
     settings = job.EmbedSettings(
@@ -129,7 +132,8 @@ def embed(
         model=model.name,
     )
     if output is not None:
-        show.embedding(job.run(elmo, given, output, settings), output, lang)
+        shown = elmo.bundle.lang or lang if lang == "auto" else lang
+        show.embedding(job.run(elmo, given, output, settings, overwrite=overwrite), output, shown)
     elif _is_terminal():
         show.tables(job.rows(elmo, given, settings), settings.spec(elmo))
     else:
@@ -145,14 +149,6 @@ def _named(word_cache: Path | None) -> str:
 
 def _is_terminal() -> bool:
     return sys.stdout.isatty()
-
-
-def _detected(given: Inputs) -> str:
-    """How to split the text; lists of tokens are already split."""
-    from bilmo.text.split import detect
-
-    texts = [item for item in given.sample if isinstance(item, str)]
-    return detect(texts) if texts or not given.sample else "spaces"
 
 
 def _how(mix: str) -> How | All:

@@ -100,6 +100,10 @@ Multiply = Annotated[
     ),
 ]
 WordCache = Annotated[Path | None, typer.Option(help="File of precomputed word vectors, made by `bilmo word-cache`.")]
+DEVICE = "`auto` (a CUDA GPU if there is one, otherwise the CPU), `cpu`, `cuda`, `cuda:1`, `mps`."
+complete_device = complete_one_of("auto", "cpu", "cuda", "mps")
+EmbedDevice = Annotated[str, typer.Option("--device", help=DEVICE, autocompletion=complete_device)]
+
 # Training
 
 RunFolder = Annotated[
@@ -122,14 +126,7 @@ Seed = Annotated[
 SaveEvery = Annotated[
     int | None, typer.Option(help="Number of steps between checkpoints.", show_default=RECIPE_DEFAULT)
 ]
-Device = Annotated[
-    str | None,
-    typer.Option(
-        help="`auto` (a CUDA GPU if there is one, otherwise the CPU), `cpu`, `cuda`, `cuda:1`, `mps`.",
-        show_default=RECIPE_DEFAULT,
-        autocompletion=complete_one_of("auto", "cpu", "cuda", "mps"),
-    ),
-]
+Device = Annotated[str | None, typer.Option(help=DEVICE, show_default=RECIPE_DEFAULT, autocompletion=complete_device)]
 
 # Results
 

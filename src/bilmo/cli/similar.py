@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bilmo.cli.options import TEXT_FILES, Json, Lang, Model
+from bilmo.cli.options import TEXT_FILES, EmbedDevice, Json, Lang, Model
 from bilmo.errors import TextError, VocabError
 
 
@@ -30,6 +30,7 @@ def similar(
         int, typer.Option(min=4, help="Without --in: compare with this many words from the start of the vocabulary.")
     ] = 20_000,
     lang: Lang = "auto",
+    device: EmbedDevice = "cpu",
     json: Json = False,
 ) -> None:
     """Show the words nearest to a word, by cosine.
@@ -47,7 +48,7 @@ def similar(
     if not word.strip():
         raise TextError("the word is empty; give the word whose neighbours you want")
     with progress.working("loading the model"):
-        elmo = load(model)
+        elmo = load(model, device=device)
     if text:
         with progress.lines(text) as lines:
             how, lines = choose_split(lines, lang)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bilmo.cli.options import TEXT_FILES, Model, Multiply, Precision
+from bilmo.cli.options import TEXT_FILES, EmbedDevice, Model, Multiply, Precision
 from bilmo.errors import TextError
 
 BATCH_WORDS = 1024
@@ -25,6 +25,7 @@ def word_cache(
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write (.safetensors).")],
     precision: Multiply = Precision.float32,
+    device: EmbedDevice = "cpu",
 ) -> None:
     """Compute the context-free vectors of a list of words once, to speed up later runs with the same model.
 
@@ -47,7 +48,7 @@ def word_cache(
         raise TextError(f"{', '.join(map(str, texts))}: no words; every line is blank")
     words = list(dict.fromkeys((SENTENCE_BEGIN, SENTENCE_END, *words)))
     with progress.working("loading the model"):
-        elmo = load(model, precision=precision.value)
+        elmo = load(model, precision=precision.value, device=device)
     batches = [words[at : at + BATCH_WORDS] for at in range(0, len(words), BATCH_WORDS)]
     with progress.counting("batches of words", len(batches)) as counted:
         vectors = np.concatenate([elmo.word_vectors(batch) for batch in counted(batches)])

@@ -1,51 +1,40 @@
-"""The Embedder: a loaded model that turns sentences into numpy arrays, in their order.
+"""The Embedder: a loaded model that turns texts and sentences into numpy arrays, in their order.
 
-Knows: Bundle, the network. Blind to: files of vectors, tasks, the command line.
+Knows: LoadedModel, texts. Blind to: files of vectors, tasks, the command line.
 """
 
-# B sentences, T tokens with both boundaries, U distinct words, D one direction, L layers
+# D one direction, L layers
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
-from typing import Any, Literal, get_args, overload
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from bilmo.embed.module import ElmoModule
-from bilmo.embed.texts import Embedded, Floats, check, gathered, joined, splitter_for
-from bilmo.embed.word_cache import WordCache
-from bilmo.embed.word_cache_file import WordVectors
-from bilmo.errors import ConfigError, NoSoftmax, TextError
-from bilmo.ids.batch import Sentence, by_length, listed
-from bilmo.net.bilm import settle
-from bilmo.net.config import Precision
-from bilmo.net.kernels.threads import caller_threads
-from bilmo.net.layers import Layers
-from bilmo.net.mix import How, Mix, Norm
-from bilmo.net.state import State
-from bilmo.store.bundle import Bundle
+from bilmo.embed.loaded import LoadedModel
+from bilmo.embed.options import All, EmbedOptions, Pool, StreamOptions, check
+from bilmo.embed.runner import BATCH_TOKENS
+from bilmo.embed.texts import Embedded, Floats, gathered, joined
+from bilmo.errors import TextError
+from bilmo.ids.batch import Sentence, each_text, listed
+from bilmo.net.mix import How
+from bilmo.progress import advancing
 from bilmo.store.model_folder import DType
 
-Start = Literal["settled", "zero", "carry"]
-All = Literal["all"]
-Pool = Literal["none", "mean", "max"]
-Vectors = NDArray[np.float32]
-
-BATCH_TOKENS = 4096
-"""Tokens of a batch, boundaries included; how sentences are grouped never changes a vector."""
-LONG_SENTENCES = 8
-"""Number of long sentences computed together even if they exceed BATCH_TOKENS; 1 if the user set batch_tokens."""
 STREAM_BATCHES = 4
 """Batches of a stream that are read at a time; among their sentences, those of similar length go together."""
+Texts = str | Iterable[str] | Iterable[Sentence]
+NoPool = Literal["none"]
+Pooled = Literal["mean", "max"]
 
 
-class Embedder:
+class Embedder(LoadedModel):
     """A model that embeds.
 
     Any number of threads may use one Embedder at the same time, also through asyncio's `to_thread`. A forked process
@@ -53,147 +42,152 @@ class Embedder:
     the carried state belongs to one caller at a time.
     """
 
-    def __init__(
+    @overload
+    def embed(  # type: ignore[overload-overlap]
+        self, texts: str, *, pool: NoPool = ..., as_tensor: Literal[False] = ..., **options: Unpack[EmbedOptions]
+    ) -> Embedded[Floats]: ...
+    @overload
+    def embed(  # type: ignore[overload-overlap]
         self,
-        bundle: Bundle,
+        texts: Iterable[str],
         *,
-        start: Start = "settled",
-        lang: str = "auto",
-        batch_tokens: int | None = None,
-        precision: Precision = "float32",
-        word_vectors: WordVectors | None = None,
-    ) -> None:
-        """`word_vectors`: words whose vectors were computed beforehand, and those vectors."""
-        if start not in get_args(Start):
-            raise ConfigError(f"start is {start!r}; accepted: {', '.join(get_args(Start))}")
-        check_precision(precision)
-        if batch_tokens is not None and batch_tokens < 1:
-            raise ConfigError(f"batch_tokens is {batch_tokens}; it must be 1 or more")
-        bundle = settled(bundle) if start == "settled" else bundle
-        self.bundle = bundle
-        self.config = bundle.config
-        self.start = start
-        self.precision = precision
-        self.lang = lang
-        self.split = splitter_for(lang, bundle.vocab)
-        self._batch_tokens = batch_tokens
-        self.batch_tokens = batch_tokens or BATCH_TOKENS
-        """Maximum number of tokens in a batch."""
-        self._vector_width = bundle.config.vector_width
-        self._indexer = bundle.indexer()
-        network = bundle.shared_network()
-        self._prepared = network.prepared(precision)
-        self.start_state = bundle.start if start == "settled" and bundle.start is not None else network.zero_state(1)
-        """What a sentence starts from: the state of one row."""
-        self._softmax = bundle.softmax()
-        self._carried: State | None = None
-        self._words = WordCache(self._prepared.words, self._indexer, bundle.config.width)
-        if word_vectors is not None:
-            words, vectors = word_vectors
-            # For duplicates, the last one wins.
-            distinct = {self._indexer.key(word): row for row, word in enumerate(words)}
-            self._words.preload(list(distinct), torch.from_numpy(vectors[list(distinct.values())]))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The constructor's arguments: packed weights are machine-specific and rebuilt on unpickling."""
-        made = {"bundle": self.bundle, "start": self.start, "lang": self.lang, "precision": self.precision}
-        return {"made": made | {"batch_tokens": self._batch_tokens}, "preloaded": self._words.preloaded()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        Embedder.__init__(self, **state["made"])
-        self._words.preload(*state["preloaded"])
-
-    def __repr__(self) -> str:
-        """What the model is, and how it was loaded."""
-        vocab = self.bundle.vocab
-        shown = {
-            "layout": self.bundle.layout,
-            "layers": self.config.layers,
-            "vector_width": self._vector_width,
-            "words": None if vocab is None else len(vocab),
-            "start": self.start,
-            "lang": self.lang,
-            "precision": self.precision,
-        }
-        return f"Embedder({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
-
-    def layers(self, sentences: Iterable[Sentence]) -> list[Vectors]:
-        """For each sentence (L+1, tokens, 2D): layer 0 is the word alone, the others see its context.
-
-        With start="carry", the call is one batch, and sentence k continues where sentence k of the last call ended.
-        """
-        return self._vectors(listed(sentences), None)
-
+        pool: NoPool = ...,
+        as_tensor: Literal[False] = ...,
+        **options: Unpack[EmbedOptions],
+    ) -> list[Embedded[Floats]]: ...
     @overload
-    def embed(  # type: ignore[overload-overlap]
-        self, texts: str, *, mix: How | All = "mean", pool: Pool = "none", dtype: DType = "float32"
-    ) -> Embedded: ...
-    @overload
-    def embed(  # type: ignore[overload-overlap]
-        self, texts: Iterable[str], *, mix: How | All = "mean", pool: Pool = "none", dtype: DType = "float32"
-    ) -> list[Embedded]: ...
-    @overload
-    def embed(
-        self, texts: Iterable[Sentence], *, mix: How | All = "mean", pool: Pool = "none", dtype: DType = "float32"
-    ) -> list[Floats]: ...
     def embed(
         self,
-        texts: str | Iterable[str | Sentence],
+        texts: Iterable[Sentence],
+        *,
+        pool: NoPool = ...,
+        as_tensor: Literal[False] = ...,
+        **options: Unpack[EmbedOptions],
+    ) -> list[Floats]: ...
+    @overload
+    def embed(
+        self, texts: Texts, *, pool: Pooled, as_tensor: Literal[False] = ..., **options: Unpack[EmbedOptions]
+    ) -> Floats: ...
+    @overload
+    def embed(  # type: ignore[overload-overlap]
+        self, texts: str, *, pool: NoPool = ..., as_tensor: Literal[True], **options: Unpack[EmbedOptions]
+    ) -> Embedded[Tensor]: ...
+    @overload
+    def embed(  # type: ignore[overload-overlap]
+        self, texts: Iterable[str], *, pool: NoPool = ..., as_tensor: Literal[True], **options: Unpack[EmbedOptions]
+    ) -> list[Embedded[Tensor]]: ...
+    @overload
+    def embed(
+        self,
+        texts: Iterable[Sentence],
+        *,
+        pool: NoPool = ...,
+        as_tensor: Literal[True],
+        **options: Unpack[EmbedOptions],
+    ) -> list[Tensor]: ...
+    @overload
+    def embed(
+        self, texts: Texts, *, pool: Pooled, as_tensor: Literal[True], **options: Unpack[EmbedOptions]
+    ) -> Tensor: ...
+    def embed(
+        self,
+        texts: Texts,
         *,
         mix: How | All = "mean",
         pool: Pool = "none",
         dtype: DType = "float32",
-    ) -> Embedded | list[Embedded] | list[Floats]:
+        normalize: bool = False,
+        as_tensor: bool = False,
+        batch_tokens: int | None = None,
+        progress: bool = False,
+    ) -> Any:
         """Vectors (tokens, width) of a text, of many texts, or of sentences that are lists of tokens.
 
         A string is raw text: it is split, and its tokens are returned with the vectors. Each of its sentences is
         embedded separately. A list of tokens is used as it is, and only its vectors are returned. Several texts give
-        a list in the same order.
+        a list in the same order. Texts may be a list, an iterator, an array, or a column of a table.
 
         mix: a mix of `bilmo.Mix` that needs no training; "all" keeps the layers, (L+1, tokens, 2D).
-        pool: "mean" or "max" over the tokens gives one vector per text; a text without tokens gets zeros.
+        pool: "mean" or "max" over the tokens gives one vector per text, without its tokens: (width,) for one text, one
+            array (texts, width) for several. A text without tokens gets zeros.
         dtype: "float16" takes half the space and keeps about three digits.
+        normalize: vectors of length 1, so that their dot product is their cosine; zeros stay zeros.
+        as_tensor: torch tensors on the device of the model instead of numpy arrays.
+        batch_tokens: maximum number of tokens computed at once, in this call; it changes no vector.
+        progress: show a progress bar on a terminal or in a notebook.
         """
-        if isinstance(texts, str):
-            return self.embed([texts], mix=mix, pool=pool, dtype=dtype)[0]
-        items = list(texts)
-        listed([[] if isinstance(item, str) else item for item in items])  # refuses what is neither text nor tokens
+        check(mix, pool, dtype, batch_tokens)
+        items = [texts] if isinstance(texts, str) else list(each_text(texts))
         rows = [self.sentences(item) for item in items]
-        return _with_tokens(items, rows, self.embed_rows(rows, mix=mix, pool=pool, dtype=dtype))
+        # Token vectors need not all be in memory if they are pooled; but a carried state belongs to the whole call.
+        most = self._at_once(batch_tokens) if pool != "none" and self.start != "carry" else sys.maxsize
+        tokens = sum(len(sentence) for row in rows for sentence in row)
+        embed_rows = partial(
+            self.embed_rows, mix=mix, pool=pool, dtype=dtype, normalize=normalize, batch_tokens=batch_tokens
+        )
+        vectors: list[Any] = []
+        with advancing("embedding", tokens, show=progress) as advance:
+            for _, some in gathered(zip(items, rows, strict=True), most):
+                vectors += embed_rows(some, advance=advance)
+        found: Any
+        if pool != "none":
+            found = np.stack(vectors) if vectors else np.empty((0, *self._pooled_shape(mix)), dtype=dtype)
+            found = torch.from_numpy(found).to(self.device) if as_tensor else found
+        else:
+            vectors = [torch.from_numpy(one).to(self.device) for one in vectors] if as_tensor else vectors
+            found = _with_tokens(items, rows, vectors)
+        return found[0] if isinstance(texts, str) else found
+
+    def _pooled_shape(self, mix: How | All) -> tuple[int, ...]:
+        if mix == "all":
+            return (self.config.layers + 1, self.config.vector_width)
+        return (self._mix(mix).output_width,)
 
     @overload
     def embed_stream(  # type: ignore[overload-overlap]
-        self, texts: Iterable[str], *, mix: How | All = "mean", pool: Pool = "none", dtype: DType = "float32"
-    ) -> Iterator[Embedded]: ...
+        self, texts: Iterable[str], *, pool: NoPool = ..., **options: Unpack[StreamOptions]
+    ) -> Iterator[Embedded[Floats]]: ...
     @overload
     def embed_stream(
-        self, texts: Iterable[Sentence], *, mix: How | All = "mean", pool: Pool = "none", dtype: DType = "float32"
+        self, texts: Iterable[Sentence], *, pool: NoPool = ..., **options: Unpack[StreamOptions]
+    ) -> Iterator[Floats]: ...
+    @overload
+    def embed_stream(
+        self, texts: Iterable[str] | Iterable[Sentence], *, pool: Pooled, **options: Unpack[StreamOptions]
     ) -> Iterator[Floats]: ...
     def embed_stream(
         self,
-        texts: Iterable[str | Sentence],
+        texts: Iterable[str] | Iterable[Sentence],
         *,
         mix: How | All = "mean",
         pool: Pool = "none",
         dtype: DType = "float32",
-    ) -> Iterator[Embedded] | Iterator[Floats]:
+        normalize: bool = False,
+        batch_tokens: int | None = None,
+    ) -> Iterator[Any]:
         """Like `embed`, for any number of texts: only a few batches are in memory at a time.
 
         With start="carry", each text continues where the previous one ended.
         """
-        check(pool, dtype)
+        check(mix, pool, dtype, batch_tokens)
         if isinstance(texts, str):
             raise TextError("a stream consists of many texts; found one string. Use embed for a single text.")
-        return self._stream(texts, mix, pool, dtype)
-
-    def _stream(self, texts: Iterable[str | Sentence], mix: How | All, pool: Pool, dtype: DType) -> Iterator[Any]:
-        for items, rows in gathered(((item, self.sentences(item)) for item in texts), self.at_once):
-            yield from _with_tokens(items, rows, self.embed_rows(rows, mix=mix, pool=pool, dtype=dtype))
+        embed_rows = partial(
+            self.embed_rows, mix=mix, pool=pool, dtype=dtype, normalize=normalize, batch_tokens=batch_tokens
+        )
+        given = ((item, self.sentences(item)) for item in each_text(texts))
+        return chain.from_iterable(
+            embed_rows(rows) if pool != "none" else _with_tokens(items, rows, embed_rows(rows))
+            for items, rows in gathered(given, self._at_once(batch_tokens))
+        )
 
     @property
     def at_once(self) -> int:
         """Tokens of a stream that are embedded together; 0 means one text at a time, which a carried state requires."""
-        return 0 if self.start == "carry" else STREAM_BATCHES * self.batch_tokens
+        return self._at_once(None)
+
+    def _at_once(self, batch_tokens: int | None) -> int:
+        return 0 if self.start == "carry" else STREAM_BATCHES * (batch_tokens or self.batch_tokens or BATCH_TOKENS)
 
     def sentences(self, item: str | Sentence) -> list[Sentence]:
         """The sentences of a text; a list of tokens is one sentence."""
@@ -206,168 +200,25 @@ class Embedder:
         mix: How | All = "mean",
         pool: Pool = "none",
         dtype: DType = "float32",
+        normalize: bool = False,
+        batch_tokens: int | None = None,
+        advance: Callable[[float], None] | None = None,
     ) -> list[Floats]:
         """The vectors of texts that are already split into sentences, as `embed` gives them.
 
         With start="carry" all sentences of a text are read as one, and text k continues where text k of the last call
         ended.
+
+        advance: called with the number of tokens of each batch when it is done.
         """
-        check(pool, dtype)
-        if mix == "weighted":
-            raise ConfigError(
-                "a weighted mix is learned with a task: use module(), or mix='mean', which is an untrained weighted mix"
-            )
+        check(mix, pool, dtype, batch_tokens)
         if self.start == "carry":
             rows = [[list(chain.from_iterable(row))] for row in rows]
-        with torch.device("cpu"):
+        with self.device:
             made = None if mix == "all" else self._mix(mix)
-        vectors = iter(self._vectors(list(chain.from_iterable(rows)), made))
-        return [joined([next(vectors) for _ in row], pool, dtype) for row in rows]
-
-    def _vectors(self, sentences: Sequence[Sentence], mix: Mix | None) -> list[Floats]:
-        """For each sentence its layers (L+1, tokens, 2D), or these mixed; layers above the mix are not computed."""
-        out: list[Floats] = [np.empty(0, dtype=np.float32)] * len(sentences)
-        layers = self.config.layers + 1
-        for numbers, lengths, values in self._run(sentences, max(mix.chosen) + 1 if mix else layers):
-            if mix is not None:
-                # All sentences as one row without padding; zeros stand for the layers that the mix does not read.
-                unread = values.new_zeros(layers - len(values), 1, 1).expand(-1, *values.shape[1:])
-                values = torch.cat([values, unread]) if len(unread) else values
-                with torch.inference_mode():
-                    real = torch.ones(1, values.shape[1], dtype=torch.bool, device="cpu")
-                    values = mix(Layers(values[:, None], real))[0]
-            at = 0
-            for k, length in zip(numbers, lengths, strict=True):
-                inside = values[..., at + 1 : at + length - 1, :].numpy()
-                out[k] = inside if len(numbers) == 1 else inside.copy()  # a copy does not keep the others in memory
-                at += length
-        return out
-
-    def carried(self) -> dict[str, Vectors]:
-        """The state that the next call starts from, by name; empty if there is none."""
-        return {name: value.numpy() for name, value in self._carried.named().items()} if self._carried else {}
-
-    def set_carried(self, carried: Mapping[str, Vectors]) -> None:
-        """Let the next call start from a state that `carried` returned."""
-        tensors = {name: torch.from_numpy(value) for name, value in carried.items()}
-        self._carried = State.from_named(tensors) if tensors else None
-
-    def log_probs(self, sentences: Iterable[Sentence]) -> list[Vectors]:
-        """For each sentence (2, tokens + 1): natural logarithms of probabilities, with the full softmax.
-
-        Row 0, forward: each word given those before it, then `</S>`. Row 1, backward: `<S>`, then each word, given
-        those after it. A network of one direction has only its row.
-        """
-        if self._softmax is None or self.bundle.vocab is None:
-            raise NoSoftmax(
-                f"this model ({self.bundle.layout}) has no softmax, so it gives vectors but no probabilities. "
-                "Of the old layouts, only TensorFlow checkpoints have one."
-            )
-        vocab, width = self.bundle.vocab, self.config.width
-        sentences = listed(sentences)
-        out: list[Vectors] = [np.empty(0, dtype=np.float32)] * len(sentences)
-        with torch.inference_mode():
-            for numbers, lengths, values in self._run(sentences, self.config.layers + 1):
-                words = [id for k in numbers for id in (vocab.begin, *vocab.ids(sentences[k]), vocab.end)]
-                ids = torch.tensor(words, device="cpu")
-                ends = np.cumsum(lengths)
-                before = torch.from_numpy(np.delete(np.arange(len(ids)), ends - 1))  # all but the last of each sentence
-                scores = []
-                for half, direction in enumerate(self.config.directions):
-                    read, predicted = (before, before + 1) if direction == "forward" else (before + 1, before)
-                    output = values[-1, read, half * width : (half + 1) * width]  # of all sentences at once
-                    scores.append(self._softmax.log_probs(output, ids[predicted]))
-                parts = torch.stack(scores).split([length - 1 for length in lengths], dim=1)
-                for k, part in zip(numbers, parts, strict=True):
-                    out[k] = part.numpy().copy()  # a copy does not keep the others in memory
-        return out
-
-    def word_vectors(self, words: Sequence[str]) -> Vectors:
-        """(words, D): the vector of each word without context, which is each half of layer 0."""
-        keys = [self._indexer.key(word) for word in words]
-        with torch.inference_mode():
-            found = self._words.vectors(list(dict.fromkeys(keys)))
-        rows = {key: row for row, key in enumerate(dict.fromkeys(keys))}
-        return found.numpy()[[rows[key] for key in keys]]
-
-    def module(
-        self,
-        mixes: int = 1,
-        tune: bool = False,
-        *,
-        mix: How = "weighted",
-        own: bool = False,
-        norm: Norm | None = None,
-        dropout: float = 0.0,
-        word: bool = False,
-    ) -> ElmoModule:
-        """The model as a torch module: token lists in, (B, T, width) and mask out.
-
-        mixes: number of mixes, each with its own weights; more than one gives a tuple of tensors.
-        tune: train the network too; otherwise its parameters do not require gradients.
-        The other settings are those of `bilmo.Mix`, where `mix` is its `how`.
-
-        The module has its own copy of the network, so this Embedder never changes.
-        """
-        if self.start == "carry":
-            raise ConfigError("a module cannot carry a state; load the model with start='settled' or 'zero'")
-        if mixes < 1:
-            raise ConfigError(f"mixes is {mixes}; it must be 1 or more")
-        network = self.bundle.network()
-        made = [self._mix(mix, own=own, norm=norm, dropout=dropout, word=word) for _ in range(mixes)]
-        return ElmoModule(network if tune else network.requires_grad_(False), self._indexer, self.start_state, made)
-
-    def _mix(
-        self, how: How, *, own: bool = False, norm: Norm | None = None, dropout: float = 0.0, word: bool = False
-    ) -> Mix:
-        return Mix.for_network(self.config, how, own=own, norm=norm, dropout=dropout, word=word)
-
-    def reset(self) -> None:
-        """Drop the carried state: the next call starts from zero."""
-        self._carried = None
-
-    def _run(self, sentences: Sequence[Sentence], layers: int) -> Iterator[tuple[list[int], list[int], Tensor]]:
-        """Groups of sentences through the network; only the first `layers` are computed.
-
-        For each group: the numbers of its sentences; their lengths, boundaries included; and their layers
-        (layers, N, 2D), one sentence after the other.
-        """
-        if not sentences:
-            return
-        if self.start == "carry":
-            layers = self.config.layers + 1  # the next call continues every layer
-            groups = iter([list(range(len(sentences)))])
-        else:
-            rows = LONG_SENTENCES if self._batch_tokens is None else 1
-            groups = by_length([len(s) for s in sentences], self.batch_tokens, rows)
-        for numbers in groups:
-            keys, places = self._indexer.places([sentences[k] for k in numbers])
-            size = (layers, int(places.lengths.sum()), self._vector_width)
-            values = torch.empty(size, dtype=torch.float32, device="cpu")
-            before = self.start_state.expand(len(numbers))
-            if self._carried is not None:
-                before = before.replace_first(self._carried)
-            with torch.inference_mode(), caller_threads(1):
-                words = self._words.vectors(keys)
-                after = self._prepared.layers(words, places, before, values)
-            if self.start == "carry":  # rows beyond those of this call stay as they were
-                more = self._carried is not None and self._carried.rows > len(numbers)
-                self._carried = self._carried.replace_first(after) if self._carried and more else after
-            yield numbers, places.lengths.tolist(), values
-
-
-def check_precision(precision: str) -> None:
-    """Refuse a precision that does not exist."""
-    if precision not in get_args(Precision):
-        raise ConfigError(f"precision is {precision!r}; accepted: {', '.join(get_args(Precision))}")
-
-
-def settled(bundle: Bundle) -> Bundle:
-    """The same model with its settled start, which is computed if the model has none."""
-    if bundle.start is not None:
-        return bundle
-    with caller_threads(1):
-        return replace(bundle, start=settle(bundle.shared_network(), bundle.indexer().batch([[]])))
+        sentences = list(chain.from_iterable(rows))
+        vectors = iter(self._runner.vectors(sentences, made, batch_tokens or self.batch_tokens, advance))
+        return [joined([next(vectors) for _ in row], pool, dtype, normalize=normalize) for row in rows]
 
 
 def _with_tokens(

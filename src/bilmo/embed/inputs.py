@@ -17,6 +17,7 @@ from pathlib import Path
 import regex
 
 from bilmo.errors import TextError
+from bilmo.text.csv_rows import csv_rows
 from bilmo.text.files import STDIN, all_lines, files
 from bilmo.text.split import SAMPLE
 
@@ -25,6 +26,7 @@ Item = str | list[str]
 
 FILE_ENDINGS = tuple(".txt .text .md .gz .xz .zst .zip .json .jsonl .csv .tsv .conll .conllu".split())
 JSON_LINES = regex.compile(r"\.(jsonl|ndjson)(\.(gz|xz|zst))?$", regex.IGNORECASE)
+TABLE = regex.compile(r"\.(csv|tsv)(\.(gz|xz|zst))?$", regex.IGNORECASE)
 END_MARK = regex.compile(r"[.!?…。！？]$")
 
 
@@ -65,7 +67,7 @@ class Inputs:
 
     arguments: tuple[str, ...]
     field: str | None = None
-    """The field of JSON lines with the text or its tokens."""
+    """The field of JSON lines with the text or its tokens, or the column of CSV or TSV with the text."""
 
     def items(self) -> Iterator[Item]:
         """Every line of every input, including blank ones; standard input can be read only once."""
@@ -90,10 +92,11 @@ class Inputs:
                 yield from (item for path in self._files(argument) for item in _fields(path, self.field))
             else:
                 for path in self._files(argument):
-                    if JSON_LINES.search(path.name):
-                        raise TextError(
-                            f"{path}: this file contains JSON lines; name the field to embed with --field NAME"
-                        )
+                    for pattern, what in ((JSON_LINES, "JSON lines"), (TABLE, "a table")):
+                        if pattern.search(path.name):
+                            raise TextError(
+                                f"{path}: this file contains {what}; name the field to embed with --field NAME"
+                            )
                     yield from all_lines([path])
 
     def _files(self, argument: str) -> list[Path]:
@@ -111,11 +114,6 @@ class Inputs:
     def piped(self) -> bool:
         """Whether standard input is one of the inputs, which can be read only once."""
         return str(STDIN) in self.arguments
-
-    @property
-    def all_literal(self) -> bool:
-        """Whether every argument is literal text, not the name of a file."""
-        return all(map(is_text, self.arguments))
 
     def survey(self) -> Survey:
         """Read everything: count it, check it, and compute its fingerprint."""
@@ -161,6 +159,24 @@ def _decoded(argument: str) -> str:
 
 
 def _fields(path: Path, field: str) -> Iterator[Item]:
+    table = TABLE.search(path.name)
+    return _column(path, field, table[1].lower()) if table else _json_fields(path, field)
+
+
+def _column(path: Path, name: str, form: str) -> Iterator[str]:
+    """A column of CSV or TSV, whose first row names the columns."""
+    lines = all_lines([path])
+    rows = csv_rows(path, lines) if form == "csv" else ((n, row.split("\t")) for n, row in enumerate(lines, start=1))
+    _, names = next(rows, (1, [""]))
+    if name not in names:
+        raise TextError(f"{path}: has no column {name!r}; its first row names {', '.join(names)}")
+    for number, row in rows:
+        if len(row) != len(names):
+            raise TextError(f"{path}, line {number}: {len(row)} columns; the first row names {len(names)}")
+        yield row[names.index(name)]
+
+
+def _json_fields(path: Path, field: str) -> Iterator[Item]:
     for number, line in enumerate(all_lines([path]), start=1):
         where = f"{path}, line {number}"
         if not line.strip():

@@ -8,6 +8,7 @@ Knows: Embedder, inputs, parts, files of vectors. Blind to: the command line.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -15,8 +16,9 @@ from itertools import chain, islice
 from pathlib import Path
 
 from bilmo import __version__
-from bilmo.embed.embedder import All, Embedder, Pool
+from bilmo.embed.embedder import Embedder
 from bilmo.embed.inputs import Inputs, Item, TextDigest
+from bilmo.embed.options import All, Pool
 from bilmo.embed.output import write as embeddings
 from bilmo.embed.output.parts import Parts, folder_of, open_parts
 from bilmo.embed.output.table import EmbeddedText, VectorSpec
@@ -104,13 +106,20 @@ class Finished:
 Event = Started | Step | Finished
 
 
-def run(elmo: Embedder, inputs: Inputs, output: Path, settings: EmbedSettings) -> Generator[Event, None, None]:
-    """Embed everything, or resume the same run where it was stopped; the file appears when it is complete."""
+def run(
+    elmo: Embedder, inputs: Inputs, output: Path, settings: EmbedSettings, *, overwrite: bool = False
+) -> Generator[Event, None, None]:
+    """Embed everything, or resume the same run where it was stopped; the file appears when it is complete.
+
+    overwrite: replace a file of this name; otherwise it is an error.
+    """
     embeddings.check(output, compress=settings.compress)
+    if not overwrite and os.path.lexists(output):
+        raise OutputError(f"{output}: already exists. Choose another name, or replace the file with --overwrite.")
     spec = replace(settings.spec(elmo), about=settings.about(elmo))
     survey = None if inputs.piped else inputs.survey()
     identity = None if survey is None else _identity(elmo, survey.digest, settings)
-    with open_parts(output, spec, identity, embeddings.beside(output)) as parts:
+    with open_parts(output, spec, identity, embeddings.beside(output), overwrite=overwrite) as parts:
         sentences = size = None
         if survey is not None:
             sentences = survey.lines
@@ -193,7 +202,8 @@ def _embedded_text(item: Item, sentences: list[Sentence], vectors: Floats) -> Em
 
 def _identity(elmo: Embedder, digest: str, settings: EmbedSettings) -> Identity:
     """What a run must have in common with the one that it resumes."""
-    chosen = asdict(settings) | {"start": elmo.start, "precision": elmo.precision, "bilmo version": __version__}
+    loaded = {"start": elmo.start, "precision": elmo.precision, "device": elmo.device.type}
+    chosen = asdict(settings) | loaded | {"bilmo version": __version__}
     inputs = {"the model": elmo.bundle.identity("all"), "the text": digest, "the word cache": chosen.pop("word_cache")}
     del chosen["model"]  # a name is not an identity
     return Identity(chosen, inputs)

@@ -8,14 +8,18 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
+import torch
+
 from bilmo.embed import word_cache_file
-from bilmo.embed.embedder import Embedder, Start, check_precision
+from bilmo.embed.embedder import Embedder
+from bilmo.embed.options import Start, check_precision
 from bilmo.embed.word_cache_file import WordVectors
 from bilmo.errors import WeightsError
 from bilmo.formats import bilmtf_word_cache
 from bilmo.formats import open as layouts
 from bilmo.formats.hdf5 import is_hdf5
 from bilmo.net.config import Precision
+from bilmo.net.device import device_of
 from bilmo.store.bundle import Bundle
 
 
@@ -26,6 +30,7 @@ def load(
     lang: str = "auto",
     batch_tokens: int | None = None,
     precision: Precision = "float32",
+    device: str | torch.device = "cpu",
     word_cache: str | PathLike[str] | None = None,
 ) -> Embedder:
     """Load a model: an included model by its name, or a folder or file of any supported layout by its path.
@@ -37,16 +42,27 @@ def load(
     batch_tokens: maximum number of tokens computed at once; a larger batch needs more memory and changes no vector.
     precision: "int8" computes matrix products with 8-bit integers, which makes large models faster; its vectors are
         close to those of "float32", but not equal.
+    device: where the network computes: "cpu", "cuda", "cuda:1", "mps", or "auto" for a CUDA GPU if there is one. The
+        vectors of two devices differ by rounding.
     word_cache: vectors of the words of a vocabulary, computed beforehand by `bilmo word-cache` or by an old system
         (HDF5 with the dataset `embedding`, and vocab.txt next to it); the word encoder computes all other words.
 
     A process that embeds for a long time needs up to 700 MB less with ONEDNN_PRIMITIVE_CACHE_CAPACITY=32 and
     LRU_CACHE_CAPACITY=32 in its environment. Set them before the first call; the command line does so itself.
     """
-    bundle = layouts.read(Path(path))
     check_precision(precision)
+    device_of(device)  # a device that is missing is reported before the model is read
+    bundle = layouts.read(Path(path))
     words = None if word_cache is None else _word_vectors(Path(word_cache), bundle, precision)
-    return Embedder(bundle, start=start, lang=lang, batch_tokens=batch_tokens, precision=precision, word_vectors=words)
+    return Embedder(
+        bundle,
+        start=start,
+        lang=lang,
+        batch_tokens=batch_tokens,
+        precision=precision,
+        device=device,
+        word_vectors=words,
+    )
 
 
 def _word_vectors(path: Path, bundle: Bundle, precision: Precision) -> WordVectors:

@@ -6,53 +6,67 @@ Knows: text, vocab. Blind to: networks, files.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bilmo.errors import ConfigError, OutputError
+from bilmo.errors import OutputError
 from bilmo.ids.batch import Sentence
 from bilmo.ids.vocab import Vocab
-from bilmo.text.split import Lang, Splitter, detect, splitter
+from bilmo.text.split import Splitter, detect, splitter
 
 Floats = NDArray[np.floating[Any]]
 """Vectors in the requested precision."""
 
 
-class Embedded(NamedTuple):
-    """A text that was split: its tokens, and their vectors (tokens, width), or one vector if they were pooled."""
+ArrayT = TypeVar("ArrayT")
+"""A numpy array, or a tensor."""
+
+
+class Embedded(NamedTuple, Generic[ArrayT]):
+    """A text that was split: its tokens, and their vectors (tokens, width)."""
 
     tokens: list[str]
-    vectors: Floats
+    vectors: ArrayT
 
 
-def splitter_for(how: str, vocab: Vocab | None) -> Splitter:
+SPLIT_RULES = ("en", "west", "zh")
+"""Values of `lang` that split raw text."""
+
+
+def splitter_for(lang: str, model_lang: str, vocab: Vocab | None) -> Splitter:
     """A function from a text to its sentences; an empty text is one empty sentence.
 
-    "auto" detects the language of each text by itself, so its tokens never depend on other texts.
+    "auto" keeps the tokens of a text that is already tokenized, and splits all other text as the training text of the
+    model was split. If the model does not say how, the language of each text is detected. Either way the tokens of a
+    text never depend on other texts.
     """
-    if how != "auto":
-        splitter(how)  # refuses an unknown name now, not at the first text
+    if lang != "auto":
+        splitter(lang)  # refuses an unknown name now, not at the first text
 
     def split(text: str) -> list[list[str]]:
-        name = how if how != "auto" else _as_in_vocab(detect([text]), vocab)
-        return splitter(name)(text) or [[]]
+        return splitter(_lang_of(text, model_lang, vocab) if lang == "auto" else lang)(text) or [[]]
 
     return split
 
 
-def _as_in_vocab(how: Lang, vocab: Vocab | None) -> Lang:
-    """English rules split do|n't and he|'s. The vocabulary, if there is one, shows whether a model was trained so."""
-    if how not in ("en", "west"):
-        return how
+def _lang_of(text: str, model_lang: str, vocab: Vocab | None) -> str:
+    found = detect([text])
+    if found == "spaces":
+        return found
+    if model_lang in SPLIT_RULES:
+        return model_lang
+    if found == "zh":
+        return found
+    # English rules split do|n't and he|'s. The vocabulary, if there is one, shows whether a model was trained so.
     return "en" if vocab is None or "n't" in vocab else "west"
 
 
-def joined(parts: list[Floats], pool: str, dtype: str) -> Floats:
+def joined(parts: list[Floats], pool: str, dtype: str, *, normalize: bool = False) -> Floats:
     """The vectors of a text from those of its sentences: concatenated, pooled, in the requested precision.
 
-    A text without tokens pools to zeros.
+    A text without tokens pools to zeros. `normalize` gives vectors of length 1; zeros stay zeros.
     """
     whole = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-2)
     if pool != "none":
@@ -60,6 +74,9 @@ def joined(parts: list[Floats], pool: str, dtype: str) -> Floats:
             whole = np.zeros((*whole.shape[:-2], whole.shape[-1]), dtype=np.float32)
         else:
             whole = whole.mean(axis=-2) if pool == "mean" else whole.max(axis=-2)
+    if normalize:
+        lengths = np.linalg.norm(whole, axis=-1, keepdims=True)
+        whole = whole / np.where(lengths == 0, 1, lengths)
     return _rounded(whole) if dtype == "float16" else whole
 
 
@@ -104,10 +121,3 @@ def gathered(
         tokens += token_count(row)
     if rows:
         yield items, rows
-
-
-def check(pool: str, dtype: str) -> None:
-    """Refuse unknown values of `pool` and `dtype`."""
-    for name, value, accepted in (("pool", pool, ("none", "mean", "max")), ("dtype", dtype, ("float32", "float16"))):
-        if value not in accepted:
-            raise ConfigError(f"{name} is {value!r}; accepted: {', '.join(accepted)}")

@@ -7,9 +7,10 @@ Knows: chars, vocab, numpy. Blind to: files, tensors, the network.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -106,16 +107,63 @@ def listed(sentences: Iterable[Sentence]) -> list[Sentence]:
     """Sentences as a list. Each must be a list of words: a plain string would be read letter by letter."""
     if isinstance(sentences, str):
         raise TextError("sentences must be a list of lists of words; found one string. Split it first: [text.split()]")
-    found = list(sentences)
-    for number, sentence in enumerate(found):
-        if isinstance(sentence, str) or not isinstance(sentence, Sequence):
-            raise TextError(
-                f"sentence {number} is a {type(sentence).__name__}; it must be a list of words, such as ['The', 'cat']"
-            )
-        for word in sentence:
-            if not isinstance(word, str):
-                raise TextError(f"sentence {number} contains {word!r} ({type(word).__name__}); words must be strings")
-    return found
+    return [_words(number, sentence, "sentence") for number, sentence in enumerate(_rows(sentences, "sentences"))]
+
+
+def each_text(texts: Iterable[str] | Iterable[Sentence]) -> Iterator[str | Sentence]:
+    """Texts, or sentences that are lists of words, one after the other."""
+    rows = enumerate(_rows(texts, "texts"))
+    return (text if isinstance(text, str) else _words(number, text, "text") for number, text in rows)
+
+
+def _rows(given: Any, name: str) -> Iterable[Any]:
+    """What a user gave as many texts: a list, an iterator, an array, a column of a table."""
+    if hasattr(given, "columns"):
+        advice = "Choose one of its columns"
+    elif isinstance(given, bytes | bytearray):
+        advice = "Decode it first: data.decode('utf-8')"
+    elif isinstance(given, Mapping):
+        advice = "Give its values as a list: list(texts.values())"
+    elif isinstance(given, set | frozenset):
+        advice = "A set has no order; give a list: sorted(texts)"
+    else:
+        for convert in ("to_pylist", "tolist"):  # of pyarrow; of numpy and pandas
+            if hasattr(given, convert):
+                given = getattr(given, convert)()
+                break
+        if isinstance(given, Iterable):
+            return given
+        advice = "Put a single one into a list"
+    found = "None" if given is None else f"{_a(given)}: {_short(given)}"
+    raise TextError(
+        f"{name} is {found}; accepted: a list, an array or a column of texts, or of sentences that are lists of words. "
+        f"{advice}."
+    )
+
+
+def _words(number: int, sentence: Any, name: str) -> Sentence:
+    """One sentence as a list of words."""
+    if hasattr(sentence, "tolist"):
+        sentence = sentence.tolist()
+    if isinstance(sentence, str | bytes | bytearray) or not isinstance(sentence, Sequence):
+        accepted = "a list of words, such as ['The', 'cat']"
+        accepted = accepted if name == "sentence" else f"a string, or {accepted}"
+        raise TextError(f"{name} {number} is {_a(sentence)}: {_short(sentence)}; it must be {accepted}")
+    for word in sentence:
+        if not isinstance(word, str):
+            raise TextError(f"{name} {number} contains {_short(word)} ({type(word).__name__}); words must be strings")
+    return sentence
+
+
+def _short(thing: object) -> str:
+    """A thing as it is shown in a message, in one line."""
+    return " ".join(repr(thing).split())[:40]
+
+
+def _a(thing: object) -> str:
+    """The type of a thing, with its article."""
+    name = type(thing).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
 def by_length(lengths: Sequence[int], budget: int, rows: int = 1) -> Iterator[list[int]]:

@@ -81,6 +81,10 @@ class BiLM(nn.Module):
             separate_graphs=separate_graphs,
         )
 
+    def layers(self, words: Tensor, places: Places, state: State, out: Tensor) -> State:
+        """As `PreparedBiLM.layers`, on the device of this network."""
+        return run(self.stacks, words, places, state, skip=self.config.skip, out=out)[1]
+
     def prepared(self, precision: Precision = "float32") -> PreparedBiLM:
         """A copy for fast inference on the CPU; later changes to this network do not affect it."""
         return PreparedBiLM(self, precision)

@@ -72,7 +72,7 @@ def run(
             cells = cells[: len(out) - 1]
             width = out.shape[2] // len(stacks)
             target = out[:, :, half * width : (half + 1) * width]
-            writes = packing.places(np.cumsum(places.lengths) - places.lengths, direction)
+            writes = packing.places(np.cumsum(places.lengths) - places.lengths, direction).to(words.device)
         for part, steps in packing.chunks(chunk):
             # F.embedding, because the backward of plain indexing accumulates in arbitrary order, so it is not
             # deterministic.

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
@@ -54,7 +54,8 @@ class NewFolder:
     def write_json(self, name: str, data: dict[str, Any]) -> None:
         """Write the JSON file: `data`, and the hashes of all files and of itself."""
         hashes = self.hashes | {name: _own_hash(name, data | {HASHES: self.hashes})}
-        write_text(self.path / name, json.dumps(data | {HASHES: hashes}, indent=1, ensure_ascii=False))
+        content = json.dumps(data | {HASHES: hashes}, indent=1, ensure_ascii=False)
+        write_text(self.path / name, content, escaped=True)  # which is valid JSON and is read back as it was
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,9 @@ def check_format(path: Path, number: object, *, oldest: int, newest: int, if_old
     raise ConfigError(f"{path}: has format {number}; this version of bilmo reads {readable}. {advice}")
 
 
-def write_text(path: Path, text: str, errors: Literal["strict", "replace"] = "strict") -> None:
-    """Write UTF-8 text with the same line ends on every system."""
-    path.write_text(text, encoding="utf-8", errors=errors, newline="\n")
+def write_text(path: Path, text: str, *, escaped: bool = False) -> None:
+    r"""Write UTF-8 text with the same line ends on every system.
+
+    escaped: write lone surrogates, which UTF-8 cannot hold, as escapes such as \ud800; otherwise they are an error.
+    """
+    path.write_text(text, encoding="utf-8", errors="backslashreplace" if escaped else "strict", newline="\n")

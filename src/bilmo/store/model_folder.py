@@ -74,7 +74,7 @@ def _fill(bundle: Bundle, partial: Path, folder: Path, dtype: DType = "float32")
         files.write_lines(CHARS, bundle.chars.lines())
     files.write_json(CONFIG, {"bilmo_format": FORMAT, "network": asdict(bundle.config), "lang": bundle.lang})
     # A card may have file names in it that are not UTF-8.
-    write_text(partial / CARD, bundle.card or card_of(bundle), errors="replace")
+    write_text(partial / CARD, bundle.card or card_of(bundle), escaped=True)
 
 
 def read(folder: Path) -> Bundle:

@@ -24,6 +24,7 @@ from torch import Tensor
 from bilmo.errors import TextError
 from bilmo.ids.windows import Stream, TextStep, TextSteps, Whole
 from bilmo.net.bilm import settle
+from bilmo.net.device import device_of
 from bilmo.net.state import State
 from bilmo.store.bundle import Bundle
 from bilmo.store.checkpoint import Checkpoint, load_optimizer, optimizer_tensors
@@ -33,7 +34,7 @@ from bilmo.training.evaluate import HeldOutLoss, evaluate
 from bilmo.training.events import Evaluation, Finished, Progress, Step
 from bilmo.training.loss import full_loss, sampled_loss
 from bilmo.training.model import LanguageModel, StepLoss, TrainingOptions, WordArrays
-from bilmo.training.optimizer import device_of, optimizer_of, rate_at
+from bilmo.training.optimizer import optimizer_of, rate_at
 from bilmo.training.prior import Prior
 from bilmo.training.recipe import TrainRecipe
 

@@ -1,4 +1,4 @@
-"""The optimizer, its rate over a run, and the device.
+"""The optimizer, and its rate over a run.
 
 Knows: torch.optim, TrainRecipe. Blind to: text, files.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from bilmo.errors import ConfigError
 from bilmo.training.model import PER_WORD_WEIGHTS
 from bilmo.training.recipe import TrainRecipe
 
@@ -16,9 +15,6 @@ FLOOR, NO_FLOOR = 1e-4, 1e-8
 """Adam divides a gradient by its usual size. The row of a rare word seldom has a gradient, so its usual size is almost
 zero, and one use of the word would move its row as far as hundreds of uses move the row of a frequent word: a small
 text would be overfitted. So the divisor has a floor in weights with one row per word."""
-
-
-DEVICES = ("cpu", "cuda", "mps")
 
 
 def optimizer_of(model: nn.Module, recipe: TrainRecipe) -> torch.optim.Optimizer:
@@ -47,17 +43,3 @@ def rate_at(recipe: TrainRecipe, done: float) -> float:
     if not recipe.decay:
         return recipe.rate
     return recipe.rate * (1 - min(1.0, done)) / (1 - recipe.warm_up)
-
-
-def device_of(name: str) -> torch.device:
-    """The device of this name; "auto" is a CUDA GPU if torch finds one."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name.partition(":")[0] not in DEVICES:
-        raise ConfigError(f"device is {name!r}; accepted: auto, {', '.join(DEVICES)}, or with a number, as in cuda:1")
-    try:
-        torch.zeros(1, device=name)
-        return torch.device(name)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        why = str(error).splitlines()[0].partition(". ")[0]
-        raise ConfigError(f"device is {name!r}; torch cannot use it here ({why})") from None

@@ -23,6 +23,7 @@ from typing import IO, Any
 import numpy as np
 
 from bilmo.errors import BilmoError, ConfigError, DamagedFile, TextError
+from bilmo.net.device import device_of
 from bilmo.store import checkpoint, model_folder
 from bilmo.store.bundle import Bundle
 from bilmo.store.card import card_of
@@ -42,7 +43,6 @@ from bilmo.training.events import Evaluation, Event, Finished, Progress, Reading
 from bilmo.training.log import log_event, remove_repeated
 from bilmo.training.loop import Loop
 from bilmo.training.model import WordArrays
-from bilmo.training.optimizer import device_of
 from bilmo.training.recipe import Recipe
 from bilmo.training.tensorboard import tensorboard
 

@@ -5,6 +5,7 @@ Knows: rich. Blind to: how vectors are computed.
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Iterable
@@ -66,8 +67,15 @@ def embedding(events: Iterable[Event], output: Path, lang: str) -> None:
             if piped:
                 note("standard input cannot be read twice, so this run cannot be resumed")
             elif folder_of(output).exists():
-                note("finished parts are kept; the same command resumes the run")
+                note(f"finished parts are kept; the same command resumes the run. To discard them: {discard(output)}")
             raise
+
+
+def discard(output: Path) -> str:
+    """The command that removes the finished parts of a run."""
+    from bilmo.embed.output.parts import folder_of
+
+    return f"rm -r {shlex.quote(str(folder_of(output)))}"
 
 
 def json_lines(rows: Iterable[EmbeddedText], spec: VectorSpec) -> None:

@@ -13,6 +13,7 @@ from bilmo.cli.tasks.task_options import (
     Cache,
     Dev,
     Form,
+    LayersDevice,
     Test,
     Train,
     WordVectors,
@@ -54,6 +55,7 @@ def compare(task: AnyTask) -> Callable[..., None]:
         output: Output = None,
         form: Form = "auto",
         cache: Cache = None,
+        device: LayersDevice = "cpu",
         **settings: Any,
     ) -> None:
         from bilmo.cli.show import learning
@@ -66,7 +68,7 @@ def compare(task: AnyTask) -> Callable[..., None]:
         checked = check_settings(settings, task.settings)
         if output:
             check_task_output(output, model, [train, dev, test], vectors)
-        elmo = load(model)
+        elmo = load(model, device=device)
         train_data = task.read(train, form, checked)
         dev_data, test_data = (task.read(path, form, checked) if path else None for path in (dev, test))
         outcomes: list[Outcome] = []

@@ -14,6 +14,7 @@ from bilmo.cli.tasks.task_options import (
     Cache,
     Dev,
     Form,
+    LayersDevice,
     Test,
     Train,
     WordVectors,
@@ -44,6 +45,7 @@ def fit(task: AnyTask) -> Callable[..., None]:
         vectors: WordVectors = None,
         form: Form = "auto",
         cache: Cache = None,
+        device: LayersDevice = "cpu",
         **settings: Any,
     ) -> None:
         from bilmo.cli.show import learning
@@ -54,7 +56,7 @@ def fit(task: AnyTask) -> Callable[..., None]:
 
         checked = check_settings(settings, task.settings)
         check_task_output(output, model, [train, dev, test], vectors)
-        elmo = load(model) if checked.elmo_at != "none" else None
+        elmo = load(model, device=device) if checked.elmo_at != "none" else None
         given = load_vectors(vectors) if vectors else None
         estimator = task.estimator()(elmo, vectors=given, cache=cache, **settings)
         train_data = task.read(train, form, checked)

@@ -10,7 +10,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-from bilmo.cli.tasks.task_options import Form
+from bilmo.cli.tasks.task_options import Form, LayersDevice
 
 BATCH_EXAMPLES = 256
 """The number of examples predicted at a time."""
@@ -42,6 +42,7 @@ def predict(
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Also write probabilities.")] = False,
     model: MovedModel = None,
     form: Form = "auto",
+    device: LayersDevice = "cpu",
 ) -> None:
     """Predict with a saved task. Labels in the input are ignored.
 
@@ -61,6 +62,8 @@ def predict(
     if output:
         check_output([output], texts=[input], files=[*saved.glob("*"), *(files_of(model) if model else [])])
     estimator = load(saved, elmo=model)
+    if estimator.elmo is not None and device != "cpu":
+        estimator.elmo.to(device)
     prepared = estimator.prepared_
     written = estimator.task.choose_output(output, to)
     inputs = prepared.read(input, form, estimator.settings_)
@@ -70,7 +73,7 @@ def predict(
         file: TextIO = sys.stdout
         if output:
             partial = stack.enter_context(new_file(output))
-            file = stack.enter_context(partial.open("w", encoding="utf-8", newline="\n"))
+            file = stack.enter_context(partial.open("w", encoding="utf-8", errors="backslashreplace", newline="\n"))
         header = prepared.header(written, probabilities=probabilities)
         if header is not None:
             print(header, file=file)

@@ -9,7 +9,7 @@ import typer
 
 from bilmo.cli.options import Json
 from bilmo.cli.tasks.predict import MovedModel, Saved
-from bilmo.cli.tasks.task_options import Form
+from bilmo.cli.tasks.task_options import Form, LayersDevice
 
 
 def score(
@@ -17,6 +17,7 @@ def score(
     test: Annotated[Path, typer.Argument(help="Labelled examples, in any format that `bilmo fit` reads.")],
     model: MovedModel = None,
     form: Form = "auto",
+    device: LayersDevice = "cpu",
     json: Json = False,
 ) -> None:
     """Measure a saved task: accuracy or span F1 (as conlleval counts it), and one row per label."""
@@ -24,5 +25,7 @@ def score(
     from bilmo.tasks.folder import load
 
     estimator = load(saved, elmo=model)
+    if estimator.elmo is not None and device != "cpu":
+        estimator.elmo.to(device)
     data = estimator.task.read(test, form, estimator.settings_)
     show_score(estimator, data.examples, data.answers, json=json)

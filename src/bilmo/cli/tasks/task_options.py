@@ -20,7 +20,7 @@ import typer
 from typer.core import TyperGroup
 
 from bilmo.cli.completion import complete_one_of
-from bilmo.cli.options import with_shared_options
+from bilmo.cli.options import DEVICE, complete_device, with_shared_options
 from bilmo.cli.show.examples import epilog
 
 if TYPE_CHECKING:
@@ -42,6 +42,14 @@ Cache = Annotated[
     Path | None,
     typer.Option(
         help="Folder in which the computed layers of the data are stored.", show_default="the user's cache folder"
+    ),
+]
+LayersDevice = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        help=f"Where the layers of the model are computed: {DEVICE} The task itself runs on the CPU.",
+        autocompletion=complete_device,
     ),
 ]
 

@@ -75,8 +75,9 @@ class Part:
 class Parts:
     """The finished parts of one run, in order."""
 
-    def __init__(self, run: Run, spec: VectorSpec) -> None:
-        self._run, self.spec = run, spec
+    def __init__(self, run: Run, spec: VectorSpec, *, overwrite: bool = False) -> None:
+        """`overwrite`: the files that are written may replace files that exist."""
+        self._run, self.spec, self._overwrite = run, spec, overwrite
         self.facts: list[Facts] = []
         while (facts := _read_facts(self._path(len(self.facts)))) is not None:
             self.facts.append(facts)
@@ -174,6 +175,8 @@ class Parts:
 
     def check_beside(self, target: Path, beside: Sequence[Path]) -> None:
         """Refuse to replace files that are written beside `target`, unless this run has published them itself."""
+        if self._overwrite:
+            return
         try:
             ours = checked(parse_json(self._run.work / PUBLISHED), dict[str, str], PUBLISHED)
         except BilmoError:  # there are none
@@ -182,7 +185,7 @@ class Parts:
             if os.path.lexists(path) and not (path.is_file() and sha256_of(path) == ours.get(path.name)):
                 raise OutputError(
                     f"{path}: already exists, and would be replaced, because it is written together with {target}. "
-                    "Rename it, remove it, or choose another name for the output."
+                    "Rename it, remove it, choose another name for the output, or replace both with --overwrite."
                 )
 
     def _rows(self) -> Iterator[EmbeddedText]:
@@ -248,9 +251,11 @@ def folder_of(target: Path) -> Path:
 
 @contextmanager
 def open_parts(
-    target: Path, spec: VectorSpec, identity: Identity | None, beside: Sequence[Path] = ()
+    target: Path, spec: VectorSpec, identity: Identity | None, beside: Sequence[Path] = (), *, overwrite: bool = False
 ) -> Iterator[Parts]:
     """The parts of the run that makes `target`, and `beside`, which must be new; see `open_run` for the rules.
+
+    overwrite: they may replace files that exist.
 
     The finished parts stay until they are joined.
     """
@@ -258,6 +263,6 @@ def open_parts(
         raise OutputError(unwritable_message(target))
     keeps = (PARTS, JOINED, PUBLISHED)
     with open_run(target, folder_of(target), kind="embedding run", identity=identity, keeps=keeps) as run:
-        parts = Parts(run, spec)
+        parts = Parts(run, spec, overwrite=overwrite)
         parts.check_beside(target, beside)
         yield parts

@@ -144,7 +144,7 @@ def _fill(task: AnyEstimator, partial: Path, model: str, written: dict[str, str]
     mixes = task.mixes_
     if mixes:
         write_text(partial / PICTURE, layer_weights_svg(mixes))
-    write_text(partial / CARD, _card(config, sorted(task.prepared_.known()), mixes))
+    write_text(partial / CARD, _card(config, sorted(task.prepared_.known()), mixes), escaped=True)
     return files.hashes
 
 

@@ -5,8 +5,6 @@ Knows: the forms. Blind to: how a text is split, what labels mean.
 
 from __future__ import annotations
 
-import csv
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from pathlib import Path
 
 from bilmo.errors import TextError
 from bilmo.tasks.data.source import Source, check_form, first_row, is_tokens, json_object, peek, suffix
+from bilmo.text.csv_rows import csv_rows
 from bilmo.text.files import files, text_lines
 
 RawText = str | Sequence[str]
@@ -207,7 +206,7 @@ def _csv(path: Path, rows: Iterable[str], *, labelled: bool) -> Iterator[Entry]:
     """Columns that the first row names; without such a row, label and text, or text alone."""
     columns: tuple[int | None, int] | None = None
     width = 0
-    for number, row in _csv_rows(path, rows):
+    for number, row in csv_rows(path, rows):
         if not width:
             width, columns = len(row), _columns(path, row, labelled=labelled)
             if columns is not None:
@@ -224,44 +223,15 @@ def _csv(path: Path, rows: Iterable[str], *, labelled: bool) -> Iterator[Entry]:
         yield label, row[columns[1]]
 
 
-def _csv_rows(path: Path, rows: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """Rows that are not blank, each with the number of its first line.
-
-    A quote that is never closed, or closed by the quote that opens another text, would join all rows between them.
-    """
-    reader = csv.reader((row + "\n" for row in rows), strict=True)
-    first = 1
-    try:
-        while (row := _next_row(reader)) is not None:
-            if any(row):
-                yield first, row
-            first = reader.line_num + 1
-    except csv.Error as error:
-        last = f", found in line {reader.line_num}" if reader.line_num > first else ""
-        raise TextError(
-            f"{path}, line {first}: is not CSV ({error}{last}). If a quote opens in this row, it must be closed, and a "
-            'comma or the end of the line must follow. Write a quote inside a quoted text twice: "".'
-        ) from None
-
-
 def _first_csv_row(path: Path, first: list[str]) -> list[str]:
     """The first row, from the first lines of a file; empty if it has an error or extends over more than these lines.
 
     Errors are reported when the file is read.
     """
     try:
-        return next(_csv_rows(path, first), (0, []))[1]
+        return next(csv_rows(path, first), (0, []))[1]
     except TextError:
         return []
-
-
-def _next_row(reader: Iterator[list[str]]) -> list[str] | None:
-    """The next row, however long its texts are; None at the end. The limit is one of the whole process."""
-    limit = csv.field_size_limit(sys.maxsize)
-    try:
-        return next(reader, None)
-    finally:
-        csv.field_size_limit(limit)
 
 
 def _folder(path: Path) -> Iterator[Entry]:

@@ -56,7 +56,7 @@ class Counted:
                 yield found
             at = found.last if found and found.last > at else at + 1
 
-    def findall(self, text: str) -> list[str]:
+    def findall(self, text: str) -> list[str | None]:
         return [found[0] for found in self.finditer(text)]
 
     # The syntax
@@ -154,11 +154,12 @@ class Counted:
             return atom
         self._at += len(times[0])
         sign, low, comma, high, possessive = times.groups()
-        least = {"*": 0, "?": 0, "+": 1}.get(sign) if sign else int(low)
+        least = {"*": 0, "?": 0, "+": 1}[sign] if sign else int(low)
         most = {"*": None, "?": 1, "+": None}.get(sign) if sign else (int(high) if high else None if comma else least)
 
         def ends(at: int) -> Iterator[int]:
-            trail, places = [], [at]
+            trail: list[Iterator[int]] = []
+            places = [at]
             while True:  # as often as possible; then, when asked again, less often
                 if most is None or len(trail) < most:
                     trail.append(atom(places[-1]))
