@@ -111,7 +111,7 @@ def run_target(name: str, number: int, until: float, seed: int) -> Row:
         for failure in answer["failures"]:
             if failure["where"] not in row.failures:
                 row.failures[failure["where"]] = failure
-                print(f"  {name}: {failure['message']}\n    saved as {save(name, failure)}", flush=True)
+                print(f"  {name}: {failure['message'][:600]}\n    saved as {save(name, failure)}", flush=True)
         if answer.get("ended"):
             process.close()
             process = Process(name)

@@ -11,7 +11,7 @@ import typer
 from hypothesis import strategies as st
 
 from bilmo.cli.app import app
-from bilmo.embed.embedder import settled
+from bilmo.embed.loaded import settled
 from bilmo.embed.load import load
 from bilmo.formats import open as layouts
 from bilmo.store import model_folder
@@ -44,6 +44,19 @@ OUTPUTS = (
         "link.npy",
     ),
 )
+GOOD = {
+    **dict.fromkeys(("model", "old"), ("model", "old", "model.zip")),
+    **dict.fromkeys(("texts", "inputs"), ("text.txt", "texts", "data.jsonl", "The cat sat.", "-")),
+    **dict.fromkeys(("train", "dev", "test", "input"), ("reviews.tsv", "a.csv", "tags.conll", "data.jsonl")),
+    "saved": ("classifier", "tagger"),
+    "recipe": ("recipe.toml",),
+    "vectors": ("glove.txt", "scratch"),
+    "lang": ("auto", "spaces", "en", "zh", "west"),
+    "form": ("auto", "tab", "csv", "jsonl", "conll"),
+    "mix": ("mean", "all", "top", "0,1", "weighted"),
+    "field": ("text",),
+}
+"""Values that often work, by the name of the option or argument."""
 ODD = (
     "",
     ".",
@@ -59,9 +72,23 @@ ODD = (
     "--",
     "漢字",
 )
-NUMBERS = ("0", "1", "2", "3", "-1", "1000000000", "2147483648", "9223372036854775807", "1" + "0" * 18, "9" * 5000, "x")
+NUMBERS = (
+    "1",
+    "2",
+    "3",
+    "5",
+    "8",
+    "0",
+    "-1",
+    "1000000000",
+    "2147483648",
+    "9223372036854775807",
+    "1" + "0" * 18,
+    "9" * 5000,
+    "x",
+)
 FRACTIONS = ("0", "0.5", "1", "-1", "nan", "inf", "1e308", "1e-308", "x", "")
-LENGTHS = ("0", "-1", "nan", "1", "2", "x")
+LENGTHS = ("1", "1", "2", "0", "-1", "nan", "x")
 """For epochs, minutes and seeds: other numbers are valid and take long."""
 WORDS = (
     *(
@@ -131,7 +158,7 @@ def commands() -> dict[str, Any]:
 
 
 def values(parameter: Any) -> st.SearchStrategy[str]:
-    """Values for an option or an argument, most of them of the right kind."""
+    """Values for an option or an argument: most of them good ones, some of the right kind, a few of any kind."""
     if parameter.name in ("epochs", "minutes", "seeds"):
         return st.sampled_from(LENGTHS)
     kind = parameter.type_descriptor.annotation
@@ -142,7 +169,10 @@ def values(parameter: Any) -> st.SearchStrategy[str]:
         right = OUTPUTS
     elif kind is Path or parameter.param_type_name == "argument":
         right = INPUTS
-    return st.one_of(*[st.sampled_from(right)] * 6, st.sampled_from((*ODD, *INPUTS, *NUMBERS[:3])))
+    good = GOOD.get(parameter.name, right)
+    return st.one_of(
+        *[st.sampled_from(good)] * 12, *[st.sampled_from(right)] * 2, st.sampled_from((*ODD, *NUMBERS[:3]))
+    )
 
 
 class Commands(Target):
@@ -203,7 +233,7 @@ class Commands(Target):
                 st.just([parameter.opts[0]]) if flag else values(parameter).map(lambda v, o=parameter.opts[0]: [o, v])
             )
             often = parameter.required or parameter.name in ("output", "recipe", "epochs")
-            parts.append(st.one_of(*[given] * (9 if often else 1), *[st.just([])] * (1 if often else 4)))
+            parts.append(st.one_of(*[given] * (15 if often else 1), *[st.just([])] * (1 if often else 9)))
         line = st.tuples(*parts).map(lambda some: [word for part in some for word in part])
         return st.fixed_dictionaries({"line": line, "stdin": st.integers(0, len(STDIN) - 1)})
 

@@ -33,8 +33,8 @@ COMMANDS: dict[str, list[str]] = {
     "convert": ["convert", "model", "out"],
     "old": ["convert", "model", "out", "--to", "allennlp"],
 }
-FIRST = 20
-"""Before this moment, the command line has not started the command."""
+FIRST = {"call": 5, "change": 1}
+"""Before the first calls, the command line does not expect Ctrl-C yet."""
 SIGNALS = {"KILL": signal.SIGKILL, "TERM": signal.SIGTERM, "INT": signal.SIGINT}
 
 
@@ -118,7 +118,7 @@ class Faults(Target):
     def _moments(self) -> st.SearchStrategy[list[Any]]:
         """A command, a kind of event, and the number of the event."""
         return st.sampled_from(sorted(self.moments)).flatmap(
-            lambda key: st.integers(FIRST, self.moments[key]).map(lambda number: [*key, number])
+            lambda key: st.integers(FIRST[key[1]], self.moments[key]).map(lambda number: [*key, number])
         )
 
 

@@ -15,7 +15,8 @@ import torch
 from hypothesis import strategies as st
 
 from bilmo.embed import word_cache_file
-from bilmo.embed.embedder import Embedder, settled
+from bilmo.embed.embedder import Embedder
+from bilmo.embed.loaded import settled
 from bilmo.embed.load import load
 from bilmo.formats import open as layouts
 from bilmo.store import model_folder

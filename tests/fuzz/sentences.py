@@ -10,7 +10,8 @@ import torch
 from hypothesis import strategies as st
 
 from bilmo.embed import word_cache
-from bilmo.embed.embedder import Embedder, settled
+from bilmo.embed.embedder import Embedder
+from bilmo.embed.loaded import settled
 from bilmo.formats import open as layouts
 from fuzz.damage import TEXTS
 from fuzz.target import SAME, Box, Failure, Target
