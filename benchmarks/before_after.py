@@ -46,7 +46,7 @@ epochs = {epochs}
 evaluate_every = 100000
 """
 WARM_UP = 20
-"""Steps that do not count: torch is still compiling the time loop, and by how much differs between trees."""
+"""Steps that do not count: the first ones are slower."""
 TRAINING_WORDS = 60_000
 """About as many words are trained on in one run."""
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bilmo
-from bilmo.sense import uses
+from bilmo.embed.word_space import LAYER_0_SHARE, whitened
 from bilmo.store.vectors_file import read
 from text import DATA
 
@@ -56,12 +56,12 @@ def main(name: str) -> None:
     predicted = centred(rows.numpy())
     ways = {
         "layer 0, centred": centred(alone),
-        "layer 0, whitened": uses.whitened(alone),
+        "layer 0, whitened": whitened(alone),
         "softmax row, centred": predicted,
-        "softmax row, whitened": uses.whitened(rows.numpy()),
+        "softmax row, whitened": whitened(rows.numpy()),
     } | {
         f"{share} x layer 0, whitened; softmax row, centred": np.concatenate(
-            [share * uses.whitened(alone), predicted], axis=1
+            [share * whitened(alone), predicted], axis=1
         )
         for share in (0.25, 0.5, 0.7, 1.0)
     }
@@ -77,7 +77,7 @@ def main(name: str) -> None:
     heading = (
         f"# Nearest words\n\n{date.today()}, made by `python benchmarks/neighbours.py {name}`. Share of GloVe's {NEAR} "
         f"nearest words that are also the model's, for every fourth of {len(words):,} words. `bilmo similar` uses "
-        f"{uses.LAYER_0_SHARE} x layer 0, whitened; softmax row, centred.\n\n"
+        f"{LAYER_0_SHARE} x layer 0, whitened; softmax row, centred.\n\n"
     )
     (HERE / "results" / "neighbours.md").write_text(heading + "\n".join(table) + "\n", encoding="utf-8")
 

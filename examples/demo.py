@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bilmo
-from bilmo.sense import neighbours, uses
+from bilmo.embed.word_space import whitened
 
 HERE, OUT = Path(__file__).parent, Path("demo")
 ENGLISH = ("river", "king", "seven", "quickly", "London", "angry")
@@ -44,7 +44,7 @@ def senses(elmo: bilmo.Embedder) -> str:
         sentences = [text.split() for text in texts]
         vectors = elmo.embed(sentences, mix="top")
         here = np.stack([row[s.index(word)] for row, s in zip(vectors, sentences, strict=True)])
-        parts.append(two_senses(word, kinds, texts, uses.whitened(here)))
+        parts.append(two_senses(word, kinds, texts, whitened(here)))
     return "".join(parts)
 
 
@@ -90,11 +90,10 @@ def scatter(kinds: Sequence[str], texts: Sequence[str], values: Floats) -> str:
 def near(name: str, words: Sequence[str]) -> str:
     """The nearest words of some words."""
     elmo = bilmo.load(name)
-    vectors = uses.of_vocabulary(elmo, 20_000)
     rows = ""
     print(f"\nNearest words in the model `{name}`:")
     for word in words:
-        found = [other for other, _ in neighbours.nearest(vectors, word, 7)]
+        found = [other for other, _ in elmo.most_similar(word, topn=7)]
         print(f"  {word}: {'  '.join(found)}")
         rows += f"<tr><th>{word}</th><td>{html.escape('   '.join(found))}</td></tr>"
     return f"<table>{rows}</table>"

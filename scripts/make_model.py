@@ -21,8 +21,7 @@ from bilmo.embed.load import load
 from bilmo.embed.loaded import settled
 from bilmo.embed.perplexity import score
 from bilmo.formats import open as layouts
-from bilmo.ids.vocab import Vocab
-from bilmo.sense import neighbours, uses
+from bilmo.ids.vocab import MARKS, Vocab
 from bilmo.store.model_folder import CARD
 from bilmo.text.files import lines
 from bilmo.text.split import splitter
@@ -108,13 +107,16 @@ def perplexity_tables(elmo: Embedder, name: str, folder: Path) -> str:
 
 def nearest_words(elmo: Embedder) -> str:
     """A table of nearest words of words drawn at random from each frequency band."""
-    vectors = uses.of_vocabulary(elmo, BANDS[-1][1])
+    vocab = elmo.bundle.vocab
+    assert vocab is not None
+    known = vocab.words[len(MARKS) :]
+    most = BANDS[-1][1]
     rows = ["| rank | word | nearest words |", "|---|---|---|"]
     for first, last in BANDS:
-        words = [word for word in vectors.words[first - 1 : last] if word.isalpha()]
+        words = [word for word in known[first - 1 : last] if word.isalpha()]
         for word in sorted(random.Random(1).sample(words, DRAWN), key=words.index):
-            found = " ".join(other for other, _ in neighbours.nearest(vectors, word, NEAREST))
-            rows.append(f"| {vectors.words.index(word) + 1:,} | {word} | {found} |")
+            found = " ".join(other for other, _ in elmo.most_similar(word, topn=NEAREST, candidates=most))
+            rows.append(f"| {known.index(word) + 1:,} | {word} | {found} |")
     return "\n".join(rows)
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import bilmo
-from bilmo.sense import neighbours, uses
 from bilmo.store.card import fact_in
 from bilmo.store.installed import installed
 from bilmo.training import recipe as recipes
@@ -61,9 +60,9 @@ def test_a_model_beats_a_5_gram_model_on_every_unseen_text(name):
 
 @pytest.mark.parametrize("name", MOST)
 def test_nearest_words_make_sense(name):
-    vectors = uses.of_vocabulary(bilmo.load(name), 20_000)
+    elmo = bilmo.load(name)
     for word, expected in EXPECTED[name].items():
-        assert expected & {other for other, _ in neighbours.nearest(vectors, word, 8)}, word
+        assert expected & {other for other, _ in elmo.most_similar(word, topn=8)}, word
 
 
 def test_the_first_commands_of_readme(tmp_path):

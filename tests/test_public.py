@@ -1,15 +1,19 @@
 """The public names, and the examples in docstrings."""
 
+import ast
 import doctest
 import re
 import subprocess
 import sys
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import bilmo
+from program import program
+from small_runs import write_text
 
 from task_data import made
 
@@ -24,7 +28,9 @@ INTERNAL = {
     "BiLM": {"reset_parameters", "prepared", "layers"},
 }
 """Methods that only bilmo itself uses."""
-REFERENCE = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+USE = ROOT / "tests" / "public_use.py"
+REFERENCE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 
 
 def test_the_public_names():
@@ -62,6 +68,24 @@ def test_the_api_reference_lists_every_public_method(name):
         own = {method for method, value in defined.items() if callable(value) and not isinstance(value, type)}
         assert own - shown <= INTERNAL.get(name, set()), "public methods that the reference does not show"
         assert all(hasattr(thing, method) for method in shown - {"members", "inherited_members"})
+
+
+def test_a_typed_program_uses_every_public_name_and_method(tmp_path):
+    """mypy checks the same program in strict mode, as part of `make check`."""
+    source = USE.read_text(encoding="utf-8")
+    used = {ast.unparse(node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute)}
+    assert {f"bilmo.{name}" for name in NAMES} <= used
+    pages = re.search(r"^::: bilmo.embed.embedder.Embedder\n    options:\n(.+?)\n\n", REFERENCE, re.M | re.S)
+    methods = set(re.findall(r"\w+", pages[1])) - {"members", "inherited_members", "__contains__", "__getitem__"}
+    assert {f"elmo.{name}" for name in methods} <= used and '"cat" in elmo' in source and 'elmo["cat"]' in source
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]
+    assert settings["strict"] and "tests" in settings["files"]
+    assert not any(USE.stem in override["module"] for override in settings["overrides"])
+    write_text(tmp_path)
+    trained = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml", "--epochs", "0.2")
+    assert program(tmp_path, *trained).code == 0
+    done = subprocess.run([sys.executable, str(USE)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -371,7 +371,7 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
         without(write_manylangs, "word.dic", b"<oov>\t0\n<bos>\t1\n<eos>\t2\n"),
         r"word.dic: its ids go from 0 to 2 \(3 in all\), but the weights have 8 rows. The files belong to",
     ),
-    "no dictionary": (without(write_manylangs, "char.dic"), "char.dic: there is no such file"),
+    "no dictionary": (without(write_manylangs, "char.dic"), "char.dic: is missing"),
     "a model of another kind": (
         lambda path: write_manylangs(path, more={"encoder": {"name": "lstm"}}),
         "cnn_small.json: invalid settings.*encoder.name: Input should be 'elmo'; found 'lstm'",

@@ -249,7 +249,8 @@ def test_impossible_options_are_reported(bank, here, arguments, says):
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--threads", "0"), ("--batch-tokens", "0"), ("--pool", "sum"), ("--dtype", "int8")]
+    "arguments",
+    [("--threads", "0"), ("--threads", "100000"), ("--batch-tokens", "0"), ("--pool", "sum"), ("--dtype", "int8")],
 )
 def test_values_out_of_range_are_explained(bank, arguments):
     result = bank("raw.txt", *arguments)

@@ -200,8 +200,8 @@ def test_a_reader_that_has_seen_enough_is_no_error_message(here):
 @pytest.mark.parametrize("ending", [".npy", ".npz", ".h5", ".jsonl", ".jsonl.gz", ".parquet"])
 def test_an_output_whose_name_is_not_utf8_is_written(here, ending):
     name = os.fsdecode(b"\xff" + ending.encode())
-    for _ in range(2):
-        done = program(here, "embed", "model", "a b", "-o", name)
+    for option in ([], ["--overwrite"]):
+        done = program(here, "embed", "model", "a b", "-o", name, *option)
         assert done.code == 0, done.err
         assert done.out.startswith(rf"\udcff{ending}: 1 sentences")
         assert (here / name).stat().st_size > 0

@@ -302,7 +302,14 @@ MISTAKES = {
     "taken": (("-o", "taken"), "already exists"),
     "no label": (("--train", "bare.jsonl"), 'line 1: has no "label"'),
     "no such column": (("--train", "named.csv"), "its columns are id, text; it needs `label` and `text`"),
-    "large seed": (("--seed", "99999999999999999999"), "seed is 99999999999999999999; it must be below"),
+    "large seed": (("--seed", "99999999999999999999"), "seed is 99999999999999999999; it must be from 0 to"),
+    "a giant": (("--hidden", "1000000000000"), "hidden is 1000000000000; it must be from 1 to 100000000"),
+    "a giant for this machine": (("--hidden", "100000000"), "GB of memory, but this machine has"),
+    "deep": (("--dense", "1000000"), "dense is 1000000; it must be from 0 to 100"),
+    "a giant character CNN": (("--chars", "1000000000000"), "chars is 1000000000000; it must be from 0"),
+    "infinite rate": (("--rate", "inf"), "rate is inf; it must be from 0 to 1000"),
+    "no penalty": (("--l2", "nan"), "l2 is nan; it must be from 0 to 1000"),
+    "digits": (("--mix", "9" * 5000), "mix is '99999"),
     "nothing to tune": (("--elmo-at", "none", "--vectors", "scratch", "--tune", None), "tune trains the biLM"),
 }
 TAG_MISTAKES = {
@@ -315,6 +322,15 @@ TAG_MISTAKES = {
     "bad form": (("--form", "csv"), "form is 'csv'; accepted: auto, conll"),
     "bad column": (("--column", "9"), "line 1: 2 columns; expected column 9"),
     "no column": (("--column", "first"), "column is 'first'"),
+    "digits": (("--column", "9" * 5000), "column is '99999"),
+    "column of words": (
+        ("--train", "many.conll"),
+        "1,200 different tags for 1,200 tokens, such as word0, word1, word2; a tagger predicts at most 1,000. They are "
+        "probably in another column: set it with --column",
+    ),
+    "types of words": (("--train", "kinds.conll"), "4,801 different tags for 1,200 tokens, such as B-word0"),
+    "a giant": (("--hidden", "1000000000000"), "hidden is 1000000000000; it must be from 1 to 100000000"),
+    "a giant for this machine": (("--hidden", "100000000"), "GB of memory, but this machine has"),
     "bad head": (("--head", "mean"), "head is 'mean'; accepted: bilstm-crf, linear"),
     "one tag": (("--train", "one.conll"), "nothing to learn"),
     "bad language": (("--lang", "xx"), "lang is 'xx'"),
@@ -326,6 +342,8 @@ FILES = {
     "wrong.conll": "a\tO\nb\n",
     "bare.conll": "a\nb\n",
     "one.conll": "a\tX\nb\tX\n",
+    "many.conll": "".join(f"cat\tword{n}\n" for n in range(1200)),
+    "kinds.conll": "".join(f"cat\tB-word{n}\n" for n in range(1200)),
     "bare.jsonl": '{"tokens": ["a", "b"]}\n',
     "few.jsonl": '{"tokens": ["a", "b"], "tags": ["O"]}\n',
     "broken.jsonl": '{"tokens": ["a"\n',
@@ -351,10 +369,16 @@ def test_a_mistake_is_one_message_and_leaves_no_files(run, model, tmp_path, monk
     given = usual | dict(zip(options[::2], options[1::2], strict=True))
     before = sorted(file.name for file in tmp_path.iterdir())
     parts = [part for pair in given.items() for part in pair if part is not None]
-    result = run("fit", task, place, *parts, *QUICK[:2])
+    result = run("fit", task, place, *QUICK[:2], *parts)
     assert result.code == 1
     assert message in result.err and "Traceback" not in result.err
     assert sorted(file.name for file in tmp_path.iterdir()) == before
+
+
+def test_every_file_of_a_fitted_task_has_the_same_permissions(run, classifier):
+    modes = {str(file.relative_to(classifier)): oct(file.stat().st_mode) for file in classifier.rglob("*.*")}
+    assert {"task.safetensors", "config.json", "training/checkpoint.safetensors"} <= modes.keys()
+    assert len(set(modes.values())) == 1, modes
 
 
 def test_mistakes_of_the_other_commands(run, classifier, another, model, tmp_path):

@@ -188,7 +188,7 @@ def test_finetune_reports_the_perplexity_before_and_after(trained, tmp_path):
         (("evaluate", "MODEL", "text.txt", "--lang", "klingon"), "lang is 'klingon'"),
         (("finetune", "nowhere", "text.txt", "-o", "new"), "nowhere: there is no such file or folder"),
         (("finetune", "MODEL", "text.txt", "-o", "MODEL"), "is the folder of the original model"),
-        (("similar", "MODEL", " "), "the word is empty"),
+        (("similar", "MODEL", " "), "a word is empty"),
         (("train", "nowhere.txt", "-o", "new"), "nowhere.txt: there is no such file"),
         (("train", "text.txt", "-o", "new", "--recipe", "huge"), "there is no recipe 'huge'"),
         (("train", "text.txt", "-o", "new", "--cell", "transformer"), "network.cell"),

@@ -69,3 +69,8 @@ def test_many_unknown_words_are_a_warning(bundle, unknown, warned):
 
 def test_no_words_at_all_are_no_warning(bundle):
     assert score(Embedder(bundle), [[]]).warning is None
+
+
+def test_a_perplexity_that_does_not_fit_into_a_float_is_infinite(bundle):
+    bundle.weights["softmax.bias"][3] = 5000.0
+    assert set(score(Embedder(bundle), [["b", "c"]]).perplexity.values()) == {math.inf}

@@ -277,7 +277,7 @@ def test_characters_without_a_mark_are_refused(tmp_path, mark):
 def test_a_missing_dictionary_is_reported(tmp_path, name):
     write_manylangs(tmp_path)
     (tmp_path / name).unlink()
-    with pytest.raises(BilmoError, match=rf"{name}: there is no such file"):
+    with pytest.raises(BilmoError, match=rf"{name}: is missing"):
         layouts.read(tmp_path)
 
 

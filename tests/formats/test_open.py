@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
@@ -188,3 +189,38 @@ def test_a_missing_cache_is_reported(tmp_path):
     write_hdf5(tmp_path / "model")
     with pytest.raises(BilmoError, match=r"nowhere.hdf5"):
         bilmo.load(tmp_path / "model", word_cache=tmp_path / "nowhere.hdf5")
+
+
+@pytest.mark.parametrize(
+    "write, name",
+    [
+        (write_hdf5, "options.json"),
+        (write_hdf5, "vocab.txt"),
+        (write_hdf5, "weights.hdf5"),
+        (write_checkpoint, "options.json"),
+        (write_checkpoint, "vocab.txt"),
+        (write_manylangs, "config.json"),
+        (write_manylangs, "other.json"),
+        (write_manylangs, "char.dic"),
+        (write_manylangs, "word.dic"),
+        (write_manylangs, "encoder.pkl"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_pipe_or_a_device_in_a_folder_is_not_read(tmp_path, write, name, kind):
+    write(tmp_path / "old")
+    for path in (tmp_path / "old" / name, tmp_path / "old" / "more.txt"):
+        path.unlink(missing_ok=True)
+        os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
+    if name in ("other.json", "vocab.txt"):  # these are not needed
+        assert layouts.read(tmp_path / "old").weights
+    else:
+        with pytest.raises(BilmoError, match=f"{name}.*is not a file|is not a model|no options.json"):
+            layouts.read(tmp_path / "old")
+
+
+def test_a_layer_number_of_many_digits_is_not_a_layer(tmp_path):
+    write_hdf5(tmp_path / "old")
+    with h5py.File(tmp_path / "old" / "weights.hdf5", "a") as file:
+        file[f"RNN_0/RNN/MultiRNNCell/Cell{'9' * 5000}/LSTMCell/B"] = np.zeros(3, dtype=np.float32)
+    assert "not used: RNN_0/RNN/MultiRNNCell/Cell9999" in " ".join(layouts.read(tmp_path / "old").notes)

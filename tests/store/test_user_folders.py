@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from bilmo.errors import ConfigError
 from bilmo.store.installed import installed
-from bilmo.store.user_folders import layers_folder, models_folder
+from bilmo.store.user_folders import cache_folder, models_folder
 
 
 @pytest.mark.parametrize(
     ("folder", "own", "given", "shared", "usual"),
     [
-        (layers_folder, "BILMO_CACHE", "layers", "XDG_CACHE_HOME", ".cache/bilmo/layers"),
+        (partial(cache_folder, "layers"), "BILMO_CACHE", "layers", "XDG_CACHE_HOME", ".cache/bilmo/layers"),
         (models_folder, "BILMO_MODELS", "", "XDG_DATA_HOME", ".local/share/bilmo/models"),
     ],
 )
@@ -41,7 +43,8 @@ def homeless(monkeypatch):
 
 def test_a_user_without_a_home_folder_has_the_included_models_and_a_folder_for_layers(homeless, monkeypatch, tmp_path):
     assert {"en", "zh"} <= installed().keys()
-    assert layers_folder() == layers_folder() and layers_folder().parent.is_dir()
+    layers = cache_folder("layers")
+    assert layers == cache_folder("layers") and layers.parent.is_dir()
     with pytest.raises(ConfigError, match=r"has no home folder. Set BILMO_MODELS to a folder"):
         models_folder()
     monkeypatch.setenv("BILMO_MODELS", str(tmp_path))

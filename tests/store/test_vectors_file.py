@@ -234,3 +234,19 @@ def test_the_words_are_checked_for_upper_case_only_once():
     found = Vectors(words, VALUES[:2])
     assert all(found.lower for _ in range(3))
     assert words.passes == 1
+
+
+@pytest.mark.parametrize("header", [b"9" * 5000 + b" 5", b"6 " + b"9" * 5000, b"9" * 19 + b" 5"])
+def test_a_header_of_many_digits_is_refused(tmp_path, header):
+    (tmp_path / "v.txt").write_bytes(header + b"\n" + glove())
+    with pytest.raises(TextError, match="its first line has numbers of more than 18 digits"):
+        read(tmp_path / "v.txt")
+
+
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(tmp_path):
+    with gzip.open(tmp_path / "v.txt.gz", "wb") as file:
+        file.write(glove())
+        for _ in range(80):
+            file.write(b"1 " * (1 << 19))
+    with little_memory(), pytest.raises(TextError, match="line 7: has more than 10,000,000 bytes without a line end"):
+        read(tmp_path / "v.txt.gz")

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from bilmo.errors import BilmoError, DamagedFile, MissingExtra, TextError
 from bilmo.text.files import all_lines, files, lines, text_lines
 
-from old_models import cuts, flips
+from old_models import cuts, flips, little_memory
 
 PACKING = {"plain": bytes, "gz": gzip.compress, "xz": lzma.compress}
 
@@ -293,3 +293,29 @@ def test_cuts_and_flips_of_a_zip_of_text_are_read_or_refused(path, kind):
             list(all_lines([path]))
         except BilmoError as error:
             assert str(path) in str(error)
+
+
+@pytest.mark.parametrize("kind", ["plain", "gz", "zip"])
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(path, kind, monkeypatch):
+    monkeypatch.setattr("bilmo.text.files.LONGEST_LINE", 1 << 20)
+    size = 1 << 27
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("a.txt", "w") as file:
+            for _ in range(size >> 20):
+                file.write(b"a" * (1 << 20))
+    else:
+        path.write_bytes(packed(kind, b"a" * size))
+    with (
+        little_memory(),
+        pytest.raises(TextError, match="line 1: has more than 1,048,576 bytes without a line end"),
+    ):
+        list(all_lines([path]))
+
+
+def test_a_line_of_the_longest_length_is_read(path, monkeypatch):
+    monkeypatch.setattr("bilmo.text.files.LONGEST_LINE", 10)
+    path.write_bytes(b"123456789\n123456789\n1234567890")
+    assert list(lines(path)) == ["123456789", "123456789", "1234567890"]
+    path.write_bytes(b"1234567890\n")
+    with pytest.raises(TextError, match="line 1: has more than 10 bytes"):
+        list(lines(path))

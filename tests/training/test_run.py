@@ -1,5 +1,6 @@
 """A training run through the command line: made, killed, resumed, refused."""
 
+import math
 import os
 import random
 import shutil
@@ -14,10 +15,11 @@ import bilmo
 from bilmo.store import checkpoint
 from bilmo.training import recipe as recipes
 from bilmo.training.corpus import Corpus
-from bilmo.training.events import Progress
+from bilmo.training.evaluate import HeldOutLoss
+from bilmo.training.events import Progress, Step
 from bilmo.training.run import train
 from program import SignalAfter, program, started, wait_until_stopped
-from small_runs import log, same_bits, threads, weights, write_text
+from small_runs import log, recipe, same_bits, threads, weights, write_text
 
 COMMAND = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml")
 THREADS = {"sentences": 1, "stream": 2, "document": 1}
@@ -274,7 +276,7 @@ def test_a_text_may_have_a_name_that_is_not_utf8(tmp_path):
     for says in ("training is complete", "already complete"):
         done = program(tmp_path, *command)
         assert done.code == 0 and says in done.out
-    assert "caf?.txt" in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    assert r"caf\udce9.txt" in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
 
 
 def test_a_model_cannot_have_a_name_that_is_not_utf8(tmp_path):
@@ -399,3 +401,60 @@ def test_a_second_run_on_the_same_folder_is_refused(tmp_path):
     finally:
         first.kill()
         first.communicate()
+
+
+def test_a_run_that_never_had_a_finite_loss_is_an_error_and_not_complete(tmp_path, monkeypatch):
+    write_text(tmp_path)
+    never = HeldOutLoss({"forward": math.inf, "backward": math.nan}, known=math.inf, words=9)
+    monkeypatch.setattr("bilmo.training.loop.evaluate", lambda *given, **named: never)
+    for _ in range(2):
+        done = program(tmp_path, *COMMAND, "--epochs", "0.3")
+        assert done.code == 1 and "model: training has ended without a model" in done.err and "lower rate" in done.err
+        assert not (tmp_path / "model" / "config.json").exists()
+
+
+def test_the_highest_rate_gives_a_bad_model_and_no_traceback(tmp_path):
+    write_text(tmp_path)
+    with (tmp_path / "recipe.toml").open("a", encoding="utf-8") as file:
+        file.write("warm_up = 0.0\nclip = 1e30\n")
+    done = program(tmp_path, *COMMAND, "--epochs", "0.3", "--rate", "1000")
+    assert done.code == 0 and "held-out perplexity inf" in done.out
+    assert program(tmp_path, "evaluate", "model", "text.txt").code == 0
+    refused = program(tmp_path, *COMMAND, "--rate", "1e308")
+    assert refused.code == 1 and "rate is 1e+308; it must be from 0 to 1000" in refused.err
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "vocab.txt", "config.json"])
+@pytest.mark.parametrize("epochs", ["0.7", "2"], ids=["complete", "interrupted"])
+def test_a_run_whose_best_model_is_damaged_says_so(tmp_path, name, epochs):
+    text = write_text(tmp_path)
+    events = train([text], tmp_path / "model", recipe(tmp_path, epochs=float(epochs)))
+    for event in events:
+        if isinstance(event, Step) and event.number == 16:
+            break
+    events.close()
+    path = tmp_path / "model" / name
+    path.write_bytes(path.read_bytes()[:-9])
+    command = (*COMMAND, "--epochs", epochs)
+    done = program(tmp_path, *command)
+    assert done.code == 1 and "model: the best model of this run is damaged" in done.err and name in done.err
+    (tmp_path / "model" / "training" / "checkpoint.safetensors").unlink()  # as the error says
+    assert program(tmp_path, *command).code == 0
+    assert bilmo.load(tmp_path / "model").bundle.has_softmax
+
+
+def test_a_corpus_of_another_text_is_refused(tmp_path):
+    text = write_text(tmp_path)
+    for name in ("model", "other"):
+        events = train([text], tmp_path / name, recipe(tmp_path))
+        for event in events:
+            if isinstance(event, Step) and event.number == 7:
+                break
+        events.close()
+        text.write_text(text.read_text("utf-8").replace("cat dog", "dog cat"), encoding="utf-8")
+    write_text(tmp_path)
+    work = tmp_path / "model" / "training"
+    shutil.rmtree(work / "corpus")
+    shutil.copytree(tmp_path / "other" / "training" / "corpus", work / "corpus")
+    done = program(tmp_path, *COMMAND)
+    assert done.code == 1 and "checkpoint.safetensors: belongs to another corpus than" in done.err

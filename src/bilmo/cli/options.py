@@ -134,7 +134,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, fo
 
 # Options of every command
 
-Threads = Annotated[int | None, typer.Option(min=1, help="Number of CPU cores to use.", show_default="all")]
+MOST_THREADS = 1024
+"""More than the largest machines have; the system ends a program that asks for far more."""
+Threads = Annotated[
+    int | None, typer.Option(min=1, max=MOST_THREADS, help="Number of CPU cores to use.", show_default="all")
+]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Show only results, warnings and errors.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Show details, and the traceback of an error.")]
 

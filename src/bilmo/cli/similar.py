@@ -1,4 +1,4 @@
-"""`bilmo similar`: the words nearest to a word."""
+"""`bilmo similar`: the words nearest to given words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bilmo.errors import TextError, VocabError
 
 def similar(
     model: Model,
-    word: Annotated[str, typer.Argument(help="Word whose neighbours are shown.")],
+    words: Annotated[list[str], typer.Argument(metavar="WORD...", help="Words whose neighbours are shown.")],
     text: Annotated[
         list[Path] | None,
         typer.Option(
@@ -33,11 +33,12 @@ def similar(
     device: EmbedDevice = "cpu",
     json: Json = False,
 ) -> None:
-    """Show the words nearest to a word, by cosine.
+    """Show the words nearest to a word, by cosine; for several words, one list each.
 
     Without `--in`, a word is represented by its context-free vector (layer 0), which reflects its spelling, and by its
     softmax row, which reflects the contexts it occurs in. A word outside the model's vocabulary has no softmax row,
-    so only layer 0 is compared. With `--in`, a word is represented by its mean contextual vector in your text.
+    so only layer 0 is compared, and a note says so. With `--in`, a word is represented by its mean contextual vector
+    in your text.
     """
     from bilmo import progress
     from bilmo.cli.show import tables as show
@@ -45,8 +46,8 @@ def similar(
     from bilmo.sense import neighbours, uses
     from bilmo.text.split import choose_split, splitter
 
-    if not word.strip():
-        raise TextError("the word is empty; give the word whose neighbours you want")
+    if not all(word.strip() for word in words):
+        raise TextError("a word is empty; give the words whose neighbours you want")
     with progress.working("loading the model"):
         elmo = load(model, device=device)
     if text:
@@ -54,17 +55,24 @@ def similar(
             how, lines = choose_split(lines, lang)
             split = splitter(how)
             vectors = uses.in_text(elmo, (sentence for line in lines for sentence in split(line)), least=min_count)
-        if word not in vectors.words:
-            raise TextError(f"{word!r} is used fewer than {min_count} times in the text, so it has no vector there")
+        rare = [word for word in words if word not in vectors.words]
+        if rare:
+            raise TextError(f"{rare[0]!r} is used fewer than {min_count} times in the text, so it has no vector there")
+        found = {word: neighbours.nearest(vectors, word, number) for word in words}
     else:
         if elmo.bundle.vocab is None:
             raise VocabError(f"{model}: has no vocabulary to search for neighbours; give a text with --in")
-        if not elmo.config.words.chars and word not in elmo.bundle.vocab:
-            raise VocabError(f"{model}: has vectors only for the words of its table, and {word!r} is not one of them")
-        vectors = uses.of_vocabulary(elmo, candidates, word)
-    found = neighbours.nearest(vectors, word, number)
+        with progress.working("comparing words"):
+            found = {word: elmo.most_similar(word, topn=number, candidates=candidates) for word in words}
     if json:
-        rows = [{"word": name, "cosine": cosine} for name, cosine in found]
-        show.json([{"word": word, "similar": rows}])
-    else:
-        show.pairs([(name, f"{cosine:.3f}") for name, cosine in found], right=True)
+        show.json(
+            [
+                {"word": word, "similar": [{"word": name, "cosine": cosine} for name, cosine in near]}
+                for word, near in found.items()
+            ]
+        )
+        return
+    for place, (word, near) in enumerate(found.items()):
+        if len(found) > 1:
+            print(f"\n{word}:" if place else f"{word}:")
+        show.pairs([(name, f"{cosine:.3f}") for name, cosine in near], right=True)

@@ -19,10 +19,12 @@ from torch import Tensor
 
 from bilmo.embed.loaded import LoadedModel
 from bilmo.embed.options import All, EmbedOptions, Pool, StreamOptions, check
-from bilmo.embed.runner import BATCH_TOKENS
+from bilmo.embed.runner import BATCH_TOKENS, Vectors
 from bilmo.embed.texts import Embedded, Floats, gathered, joined
+from bilmo.embed.word_space import CANDIDATES, WordSpace, unit
 from bilmo.errors import TextError
 from bilmo.ids.batch import Sentence, each_text, listed
+from bilmo.ids.vocab import MARKS
 from bilmo.net.mix import How
 from bilmo.progress import advancing
 from bilmo.store.model_folder import DType
@@ -41,6 +43,8 @@ class Embedder(LoadedModel):
     may use the Embedder of its parent, with one thread for torch. A call changes the Embedder only with start="carry":
     the carried state belongs to one caller at a time.
     """
+
+    _space: tuple[int, WordSpace] | None = None
 
     @overload
     def embed(  # type: ignore[overload-overlap]
@@ -219,6 +223,76 @@ class Embedder(LoadedModel):
         sentences = list(chain.from_iterable(rows))
         vectors = iter(self._runner.vectors(sentences, made, batch_tokens or self.batch_tokens, advance))
         return [joined([next(vectors) for _ in row], pool, dtype, normalize=normalize) for row in rows]
+
+    def __contains__(self, word: object) -> bool:
+        """Whether a word is in the vocabulary. A model that reads characters also has vectors for other words."""
+        vocab = self.bundle.vocab
+        return vocab is not None and isinstance(word, str) and word not in MARKS and word in vocab
+
+    def __getitem__(self, word: str) -> Vectors:
+        """The vector of a word without context, of length 1, by which `bilmo similar` compares words.
+
+        The first half is layer 0, whitened, and reflects the spelling. The second half is the softmax row, and reflects
+        the contexts in which the word occurs; it is 0 for a word that is not in the vocabulary. A model without a
+        softmax has only the first half.
+        """
+        found: Vectors = self._words().vectors([word])[0]
+        return found
+
+    def similarity(self, a: str | Sentence, b: str | Sentence) -> float:
+        """The cosine of two words or texts, each the mean vector of its words without context.
+
+        Words that are not in the vocabulary are left out, unless a text has no others: then both are compared by
+        spelling alone. To compare texts by their contextual vectors, use `embed` with `pool` and `normalize`.
+        """
+        space = self._words()
+        texts = [list(chain.from_iterable(self.sentences(text))) for text in (a, b)]
+        if not all(texts):
+            raise TextError("a text without words cannot be compared; give two words or texts")
+        known = [[word for word in text if word in self] or text for text in texts]
+        spelled = space.by_spelling(chain.from_iterable(known))
+        one, other = (unit(space.vectors(words, spelled=spelled).mean(axis=0)) for words in known)
+        return float(one @ other)
+
+    def most_similar(
+        self,
+        positive: str | Iterable[str] = (),
+        negative: str | Iterable[str] = (),
+        topn: int = 10,
+        *,
+        candidates: int = CANDIDATES,
+    ) -> list[tuple[str, float]]:
+        """The words nearest to the sum of the positive words minus the negative ones, and their cosines.
+
+        `elmo.most_similar("seven")` gives what `bilmo similar MODEL seven` shows. If one of the words is not in the
+        vocabulary, all are compared by spelling alone.
+
+        candidates: compare with this many words from the start of the vocabulary.
+        """
+        added, taken = ([words] if isinstance(words, str) else list(words) for words in (positive, negative))
+        if not added and not taken:
+            raise TextError("there is no word to compare with; give at least one positive or negative word")
+        space = self._words(candidates)
+        given = [*added, *taken]
+        spelled = space.by_spelling(given)
+        signs = np.array([1] * len(added) + [-1] * len(taken), dtype=np.float32)
+        vector = unit(signs @ space.vectors(given, spelled=spelled))
+        return space.nearest(vector, topn, without=given, spelled=spelled)
+
+    def doesnt_match(self, words: Iterable[str]) -> str:
+        """The word that is farthest from the mean of all."""
+        given = [words] if isinstance(words, str) else list(words)
+        if len(given) < 2:
+            raise TextError(f"there must be several words, of which one does not match; found {given!r}")
+        space = self._words()
+        vectors = space.vectors(given, spelled=space.by_spelling(given))
+        return given[int(np.argmin(vectors @ vectors.mean(axis=0)))]
+
+    def _words(self, candidates: int = CANDIDATES) -> WordSpace:
+        """The words to compare with. Those of the last call are kept, because making them takes a moment."""
+        if self._space is None or self._space[0] != candidates:
+            self._space = (candidates, WordSpace(self, candidates))
+        return self._space[1]
 
 
 def _with_tokens(

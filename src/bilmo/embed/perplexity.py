@@ -5,7 +5,6 @@ Knows: Embedder. Blind to: where the text comes from.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
@@ -14,6 +13,7 @@ import numpy as np
 
 from bilmo.embed.embedder import Embedder
 from bilmo.ids.batch import Sentence
+from bilmo.net.softmax import perplexity
 
 BATCH_SENTENCES = 256
 """Sentences scored at a time."""
@@ -62,7 +62,7 @@ class Perplexity:
 
 def _perplexities(losses: dict[str, float], count: int) -> dict[str, float]:
     each = {name: loss / count for name, loss in losses.items()}
-    return {name: math.exp(loss) for name, loss in (each | {"mean": sum(each.values()) / len(each)}).items()}
+    return {name: perplexity(loss) for name, loss in (each | {"mean": sum(each.values()) / len(each)}).items()}
 
 
 def score(elmo: Embedder, sentences: Iterable[Sentence], *, lang: str = "") -> Perplexity:

@@ -18,7 +18,7 @@ from bilmo.ids.vocab import Vocab
 from bilmo.net.config import BOTH
 from bilmo.store.atomic import new_folder
 from bilmo.store.bundle import Bundle, Shape
-from bilmo.store.validate import read_json, same_length, with_path_in_error
+from bilmo.store.validate import read_json, regular_file, same_length, with_path_in_error
 from bilmo.text.files import lines
 
 RECURRENT = {"RNN_0", "RNN_1", "RNN", "rnn"}
@@ -158,7 +158,7 @@ def vocab_file(folder: Path) -> Path | None:
 
 def read_vocab(path: Path) -> Vocab:
     """Read an old vocabulary: one word per line, stripped; blank and repeated lines keep their ids."""
-    words = (line.strip() for line in lines(path))
+    words = (line.strip() for line in lines(regular_file(path)))
     return with_path_in_error(path, lambda: Vocab(word for word in words if not word.startswith("!!!MAXTERMID")))
 
 

@@ -5,7 +5,6 @@ Knows: the names in those files, the weight map. Blind to: bilm-tf, running netw
 
 from __future__ import annotations
 
-import json
 import re
 import zipfile
 from collections.abc import Mapping
@@ -24,7 +23,7 @@ from bilmo.ids.vocab import MARKS, Vocab
 from bilmo.net.config import BiLMConfig, CellConfig, CharsConfig, TableConfig, WordsConfig
 from bilmo.store.bundle import Bundle, Shape
 from bilmo.store.tensors_file import finite_weights
-from bilmo.store.validate import read_json, with_path_in_error
+from bilmo.store.validate import parse_json, read_json, regular_file, with_path_in_error
 from bilmo.text.files import lines
 
 NEEDS = ("encoder.pkl", "token_embedder.pkl")
@@ -164,14 +163,14 @@ def _plain(name: object, value: object) -> bool:
 def _architecture(folder: Path, shapes: Mapping[str, Shape], notes: list[str]) -> Architecture:
     """Read the file that config.json names, from this folder; the path in it is that of the author's machine."""
     try:
-        named = json.loads((folder / "config.json").read_bytes())["config_path"]
-        name = re.split(r"[/\\]", named)[-1]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        name = re.split(r"[/\\]", parse_json(folder / "config.json")["config_path"])[-1]
+    except (KeyError, TypeError, BilmoError) as error:
         raise ConfigError(f"{folder / 'config.json'}: has no usable config_path ({error!r})") from None
     for path in (folder / name, folder / "configs" / name):
         if path.is_file():
             return read_json(path, Architecture)
-    others = [path for path in sorted(folder.glob("*.json")) if b'"token_embedder"' in path.read_bytes()[:1_000_000]]
+    others = [path for path in sorted(folder.glob("*.json")) if path.is_file()]
+    others = [path for path in others if b'"token_embedder"' in path.read_bytes()[:1_000_000]]
     if len(others) == 1:
         notes.append(f"{name} is not in the folder; {others[0].name} is used")
         return read_json(others[0], Architecture)
@@ -205,7 +204,7 @@ def _from_shapes(shapes: Mapping[str, Shape]) -> Architecture:
 def _dictionary(path: Path) -> dict[str, int]:
     """Read a .dic file: token, tab, id. As in the original, a token of white space only becomes U+3000."""
     found: dict[str, int] = {}
-    for number, line in enumerate(lines(path), start=1):
+    for number, line in enumerate(lines(regular_file(path)), start=1):
         token, _, id = line.strip().rpartition("\t")
         try:
             found[token.strip("\t") or "\u3000"] = int(id)

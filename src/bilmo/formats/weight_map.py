@@ -149,7 +149,7 @@ def weight_map(config: BiLMConfig, *, softmax_words: int | None) -> list[TensorM
 
 
 RNN_NAME = re.compile(
-    r"(?:RNN_(?P<direction>[01])/)?(?:RNN|rnn)/(?:(?:MultiRNNCell|multi_rnn_cell)/(?:Cell|cell_)(?P<layer>\d+)/)?"
+    r"(?:RNN_(?P<direction>[01])/)?(?:RNN|rnn)/(?:(?:MultiRNNCell|multi_rnn_cell)/(?:Cell|cell_)(?P<layer>[0-9]{1,4})/)?"
     r"(?:LSTMCell|lstm_cell)/(?P<part>W_0|B|W_P_0|kernel|bias|projection/kernel)"
 )
 PARTS = {"kernel": "W_0", "bias": "B", "projection/kernel": "W_P_0"}

@@ -7,6 +7,8 @@ Knows: torch. Blind to: the network that made the outputs.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -35,3 +37,8 @@ class Softmax(nn.Module):
                 scale = torch.logaddexp(scale, torch.logsumexp(logits, dim=1))
             parts.append(chosen - scale)
         return torch.cat(parts)
+
+
+def perplexity(loss: float) -> float:
+    """The perplexity of a loss in nats per word; infinite if it does not fit into a float."""
+    return math.exp(loss) if loss < 700 else math.inf

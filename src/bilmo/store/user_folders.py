@@ -21,15 +21,15 @@ def models_folder() -> Path:
     return _folder("BILMO_MODELS", "XDG_DATA_HOME", Path(".local", "share"), "models")
 
 
-def layers_folder() -> Path:
-    """`layers` in BILMO_CACHE, or in a folder for bilmo where programs keep what can be computed again.
+def cache_folder(name: str) -> Path:
+    """A folder in BILMO_CACHE, or in a folder for bilmo where programs keep what can be computed again.
 
     For a user without a home folder it is one of this process alone, which is removed when the process ends.
     """
     try:
-        return _folder("BILMO_CACHE", "XDG_CACHE_HOME", Path(".cache"), "") / "layers"
+        return _folder("BILMO_CACHE", "XDG_CACHE_HOME", Path(".cache"), "") / name
     except ConfigError:
-        return Path(_process_folder().name) / "layers"
+        return Path(_process_folder().name) / name
 
 
 @cache

@@ -26,11 +26,11 @@ LARGEST_JSON = 1 << 20
 """Bytes of a file of settings: a thousand times as many as any real one has."""
 
 
-def regular_file(path: Path, remedy: str = "Restore the file.") -> Path:
+def regular_file(path: Path, remedy: str = "") -> Path:
     """The same path, if it is a file: a pipe or a device in its place might never end."""
     if not path.is_file():
         what = "is not a file" if path.exists() else "is missing"
-        raise DamagedFile(f"{path}: {what}. {remedy}")
+        raise DamagedFile(f"{path}: {what}. {remedy}".rstrip())
     return path
 
 

@@ -24,8 +24,11 @@ BYTES_PER_PARAMETER = 16
 """The parameter, its gradient, and two numbers that Adam keeps for it."""
 
 
-def need_memory(parameters: int) -> None:
-    """Refuse a network that the machine cannot hold before it is made: trying it would take the machine down."""
+def need_memory(parameters: int, settings: str) -> None:
+    """Refuse a network that the machine cannot hold before it is made: trying it would take the machine down.
+
+    settings: the names of those that make it smaller.
+    """
     try:
         available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):  # the system does not say
@@ -34,7 +37,7 @@ def need_memory(parameters: int) -> None:
     if needed > available:
         raise ConfigError(
             f"the network has {parameters:,} parameters. Training it takes {needed / 1e9:,.0f} GB of memory, but this "
-            f"machine has {available / 1e9:,.0f} GB. Make it smaller: width, cells, layers, vocab_size."
+            f"machine has {available / 1e9:,.0f} GB. Make it smaller: {settings}."
         )
 
 

@@ -5,9 +5,9 @@ Knows: the facts of a corpus. Blind to: how a run works, who reads the events.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
+from bilmo.net.softmax import perplexity
 from bilmo.training.corpus import Facts
 
 
@@ -138,9 +138,9 @@ class Finished:
 
     def __str__(self) -> str:
         found = self.progress
-        best = "" if found.best is None else f"; held-out perplexity {math.exp(found.best):.2f}"
+        best = "" if found.best is None else f"; held-out perplexity {perplexity(found.best):.2f}"
         if found.best_known is not None:
-            best += f", of known words {math.exp(found.best_known):.2f}"
+            best += f", of known words {perplexity(found.best_known):.2f}"
         return f"{self.reason}; {found.steps:,} steps in {found.seconds / 60:.1f} minutes{best}"
 
 

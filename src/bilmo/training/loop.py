@@ -25,6 +25,7 @@ from bilmo.errors import TextError
 from bilmo.ids.windows import Stream, TextStep, TextSteps, Whole
 from bilmo.net.bilm import settle
 from bilmo.net.device import device_of
+from bilmo.net.softmax import perplexity
 from bilmo.net.state import State
 from bilmo.store.bundle import Bundle
 from bilmo.store.checkpoint import Checkpoint, load_optimizer, optimizer_tensors
@@ -234,12 +235,12 @@ class Loop:
             progress.evaluations_without_improvement += 1
         progress.last_evaluation_step = progress.steps
         progress.seconds += time.perf_counter() - began
-        perplexities = {direction: _exp(loss) for direction, loss in found.each.items()}
+        perplexities = {direction: perplexity(loss) for direction, loss in found.each.items()}
         return Evaluation(
             number=progress.steps,
             **perplexities,
-            mean=_exp(mean),
-            known=_exp(found.known),
+            mean=perplexity(mean),
+            known=perplexity(found.known),
             words=found.words,
             best=best,
         )
@@ -310,8 +311,3 @@ class Loop:
         self._average = {name: value.to(self._device) for name, value in saved.part("average").items()}
         state = saved.part("state")
         self._state = State.from_named(state).to(self._device) if state else None
-
-
-def _exp(loss: float) -> float:
-    """The perplexity, infinite if it does not fit into a float."""
-    return math.exp(loss) if loss < 700 else math.inf

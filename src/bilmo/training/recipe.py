@@ -16,7 +16,7 @@ from typing import Any, Literal
 from bilmo.errors import ConfigError
 from bilmo.ids.chars import ByteChars
 from bilmo.ids.vocab import MARKS
-from bilmo.net.config import MAX_DEPTH, STRICT, BiLMConfig, CellConfig, CharsConfig, TableConfig, WordsConfig
+from bilmo.net.config import MAX_DEPTH, MAX_SIZE, STRICT, BiLMConfig, CellConfig, CharsConfig, TableConfig, WordsConfig
 from bilmo.store.validate import checked
 
 VECTORS = "vectors:"
@@ -24,6 +24,10 @@ WORDS = {"+".join(kinds): frozenset(kinds) for kinds in (
     ("chars",), ("table",), ("chars", "table"), ("table", "chars"), ("vectors",), ("chars", "vectors")
 )}  # fmt: skip
 """Accepted values of `words`, and the parts that each joins; a file name follows "vectors:"."""
+LARGEST, LONGEST_LINE = 1 << 16, 1000
+"""Bytes of a recipe file, and characters of a line in it."""
+MAX_RATE = 1000
+"""Highest learning rate and weight decay; no optimizer works with a thousandth of it."""
 SHIPPED = ("tiny", "novel", "small", "original", "finetune", "en", "zh")
 
 
@@ -44,8 +48,10 @@ class TextRecipe:
 
     def __post_init__(self) -> None:
         _check(self, "held_out", lambda value: 0 < value < 1, "above 0 and below 1")
-        _check(self, "min_count", lambda value: value >= 1, "1 or more")
-        _check(self, "vocab_size", lambda value: value is None or value > len(MARKS), f"above {len(MARKS)}, the marks")
+        _check(self, "min_count", lambda value: 1 <= value <= MAX_SIZE, f"from 1 to {MAX_SIZE}")
+        least = len(MARKS) + 1
+        needed = f"above {len(MARKS)}, the marks, and at most {MAX_SIZE}"
+        _check(self, "vocab_size", lambda value: value is None or least <= value <= MAX_SIZE, needed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,13 +208,14 @@ class TrainRecipe:
 
     def __post_init__(self) -> None:
         for name in ("batch", "window", "longest", "samples", "evaluate_every", "save_every"):
-            _check(self, name, lambda value: value >= 1, "1 or more")
+            _check(self, name, lambda value: 1 <= value <= MAX_SIZE, f"from 1 to {MAX_SIZE}")
         for name in ("dropout", "vector_dropout", "average", "warm_up", "head_first"):
             _check(self, name, lambda value: 0 <= value < 1, "at least 0 and below 1")
         for name in ("clip", "epochs", "minutes"):
             _check(self, name, lambda value: value is None or 0 < value < math.inf, "above 0 and finite")
-        for name in ("rate", "weight_decay", "patience"):
-            _check(self, name, lambda value: 0 <= value < math.inf, "0 or more, and finite")
+        _check(self, "patience", lambda value: 0 <= value <= MAX_SIZE, f"from 0 to {MAX_SIZE}")
+        for name in ("rate", "weight_decay"):
+            _check(self, name, lambda value: 0 <= value <= MAX_RATE, f"from 0 to {MAX_RATE}")
         _check(self, "seed", lambda value: 0 <= value < 2**63, "from 0 up to 2**63 - 1")
 
     @property
@@ -247,13 +254,10 @@ def read(name: str, changes: dict[str, Any] | None = None) -> Recipe:
         path = Path(name)
         if not path.is_file():
             raise ConfigError(f"there is no recipe {name!r}; accepted: {', '.join(SHIPPED)}, or a TOML file")
-        try:
-            text, where = path.read_text(encoding="utf-8-sig"), str(path)
-        except UnicodeDecodeError as error:
-            raise ConfigError(f"recipe {path}: is not UTF-8 ({error.reason} at byte {error.start + 1})") from None
+        text, where = _read_text(path), str(path)
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also for numbers of thousands of digits, or lists in lists in lists
         raise ConfigError(f"recipe {where}: is not TOML ({error})") from None
     checked(data, Recipe, f"recipe {where}")  # the file itself, before settings are replaced
     changes = changes or {}
@@ -278,6 +282,21 @@ def read(name: str, changes: dict[str, Any] | None = None) -> Recipe:
             "characters and a vector can be read without the vector. Use chars+vectors:FILE."
         )
     return recipe
+
+
+def _read_text(path: Path) -> str:
+    """The text of a recipe file. A longer one could take minutes to parse: the time grows with the square of a line."""
+    size = path.stat().st_size
+    if size > LARGEST:
+        raise ConfigError(f"recipe {path}: has {size:,} bytes; a recipe has at most {LARGEST:,}")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"recipe {path}: is not UTF-8 ({error.reason} at byte {error.start + 1})") from None
+    for number, line in enumerate(text.split("\n"), start=1):
+        if len(line) > LONGEST_LINE:
+            raise ConfigError(f"recipe {path}, line {number}: is longer than {LONGEST_LINE:,} characters; divide it")
+    return text
 
 
 SECTIONS = {"text": TextRecipe, "network": NetworkRecipe, "train": TrainRecipe}

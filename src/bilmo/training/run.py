@@ -92,7 +92,7 @@ def train(
         else:
             plan = plan_finetuning(base.bundle, recipe.text, words, corpus.counts, base.add_words)
         if device.type == "cpu":
-            need_memory(plan.parameters())
+            need_memory(plan.parameters(), "width, cells, layers, vocab_size")
         loop = Loop(recipe.train, plan, corpus, WordArrays(words, plan.indexer()))
         path = run.work / CHECKPOINT
         if path.exists():

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 import bilmo
-from bilmo.errors import ConfigError, DamagedFile, NotAModel, OutputError, VocabError, WeightsError
+from bilmo.errors import BilmoError, ConfigError, DamagedFile, NotAModel, OutputError, VocabError, WeightsError
 from bilmo.store import model_folder as folders
 from bilmo.store.hashed_folder import NewFolder
 from bilmo.store.validate import sha256_of
@@ -116,6 +118,10 @@ def change(path, **values):
 def rewrite(path, text):
     """Another list of words, whose hash is made to fit."""
     path.write_text(text, encoding="utf-8")
+    reseal(path)
+
+
+def reseal(path):
     hashes = json.loads((path.parent / "config.json").read_text("utf-8"))["sha256"]
     change(path.parent / "config.json", sha256=hashes | {path.name: sha256_of(path)})
 
@@ -127,11 +133,44 @@ DAMAGES = {
     "other task": (lambda f: change(f / "config.json", bilmo_task="sing"), ConfigError, "has only classify, tag"),
     "misspelt": (lambda f: change(f / "config.json", extra=1), ConfigError, "extra"),
     "no labels": (lambda f: change(f / "config.json", prepared={}), ConfigError, "labels"),
-    "fewer labels": (
-        lambda f: change(f / "config.json", prepared={"labels": ["a"], "lang": "en"}),
+    "more labels": (
+        lambda f: change(f / "config.json", prepared={"labels": ["a", "b", "c"], "lang": "en"}),
         WeightsError,
         "does not fit",
     ),
+    "one label": (
+        lambda f: change(f / "config.json", prepared={"labels": ["a"], "lang": "en"}),
+        ConfigError,
+        "there are 1 labels; there must be from 2",
+    ),
+    "a label twice": (
+        lambda f: change(f / "config.json", prepared={"labels": ["a", "a"], "lang": "en"}),
+        ConfigError,
+        "a label occurs twice",
+    ),
+    "a giant": (
+        lambda f: change(
+            f / "config.json", settings=json.loads((f / "config.json").read_text())["settings"] | {"hidden": 10**8}
+        ),
+        ConfigError,
+        "GB of memory, but this machine has",
+    ),
+    "a giant beyond counting": (
+        lambda f: change(
+            f / "config.json", settings=json.loads((f / "config.json").read_text())["settings"] | {"hidden": 10**12}
+        ),
+        ConfigError,
+        "hidden is 1000000000000; it must be from 1 to 100000000",
+    ),
+    "a pipe": (lambda f: [(f / "words.txt").unlink(), os.mkfifo(f / "words.txt")], DamagedFile, "is not a file"),
+    **{
+        f"labels {labels}": (
+            lambda f, labels=labels: change(f / "config.json", prepared={"labels": labels, "lang": "en"}),
+            ConfigError,
+            "labels",
+        )
+        for labels in ([1, "a"], [1.0, 2.0], [None, "a"], [["a"], ["b"]], [True, 2], "ab", {"a": 1}, [], 3)
+    },
     "no weights": (lambda f: (f / "task.safetensors").unlink(), DamagedFile, "is missing. Fit the task again"),
     "a bit": (lambda f: flip(f / "task.safetensors"), DamagedFile, "is not the file that was saved"),
     "vectors": (lambda f: flip(f / "vectors.safetensors"), DamagedFile, "is not the file that was saved"),
@@ -154,6 +193,41 @@ def test_damaged_folders_are_refused(saved, damage):
     with pytest.raises(kind) as error:
         folder.load(saved)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "spoil, says",
+    [
+        (lambda value: value * float("nan"), "values are not finite"),
+        (lambda value: value.double(), "does not fit config.json: head.last.bias"),
+        (lambda value: value.long(), "does not fit config.json: head.last.bias"),
+        (lambda value: torch.complex(value, value), "does not fit config.json: head.last.bias"),
+        (lambda value: value[:1], "does not fit config.json: head.last.bias"),
+    ],
+    ids=["nan", "double", "integers", "complex", "shape"],
+)
+def test_weights_that_are_not_finite_float32_numbers_are_refused(saved, spoil, says):
+    path = saved / "task.safetensors"
+    tensors = load_file(path)
+    save_file(tensors | {"head.last.bias": spoil(tensors["head.last.bias"] + 1)}, path)
+    reseal(path)
+    with pytest.raises(WeightsError, match=says):
+        folder.load(saved)
+
+
+def test_a_flipped_bit_in_the_config_is_refused_or_changes_nothing(saved):
+    path = saved / "config.json"
+    good = path.read_bytes()
+    before = folder.load(saved)
+    for place in range(3, len(good), 41):
+        bad = bytearray(good)
+        bad[place] ^= 1 << place % 8
+        path.write_bytes(bad)
+        try:
+            found = folder.load(saved)
+        except BilmoError:
+            continue
+        assert (found.settings_, found.prepared_) == (before.settings_, before.prepared_)
 
 
 @pytest.mark.parametrize("command", [("predict", "-"), ("score", "a.tsv")])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bilmo.errors import ConfigError
+from bilmo.net.config import MAX_DEPTH
 from bilmo.tasks.core.settings import Settings, check_choice
 
 HEADS = ("mean", "max", "attention", "lstm", "bilstm", "linear")
@@ -27,5 +27,4 @@ class ClassifySettings(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("head", self.head, HEADS)
-        if self.dense < 0:
-            raise ConfigError(f"dense is {self.dense}; it must be 0 or more")
+        self._within("dense", 0, MAX_DEPTH)

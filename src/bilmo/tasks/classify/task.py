@@ -18,7 +18,7 @@ from bilmo.errors import TextError
 from bilmo.ids.batch import listed
 from bilmo.tasks.classify.settings import ClassifySettings
 from bilmo.tasks.core.measure import Score, by_label
-from bilmo.tasks.core.spec import Dataset, PredictionInput, Prepared, Task
+from bilmo.tasks.core.spec import Dataset, PredictionInput, Prepared, Task, check_labels
 from bilmo.tasks.data import labelled
 from bilmo.tasks.data.labelled import RawText
 from bilmo.tasks.data.rows import row
@@ -58,6 +58,9 @@ class PreparedClassify(Prepared[RawText, TextItem, Label, ClassifySettings]):
     """How strings are split."""
     form: str = ""
     """The form of the file with the training examples; empty for examples from memory."""
+
+    def __post_init__(self) -> None:
+        check_labels(self.labels)
 
     def check(self, examples: Sequence[RawText], answers: Sequence[Label]) -> list[Label]:
         """Labels must have the type of the trained ones."""

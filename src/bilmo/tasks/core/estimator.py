@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import torch
+from torch import nn
 
 from bilmo.embed.embedder import Embedder
+from bilmo.embed.texts import SPLIT_RULES
 from bilmo.errors import BilmoError, ConfigError, TextError
 from bilmo.ids.batch import Indexer, by_length
 from bilmo.ids.chars import ByteChars
@@ -23,7 +25,7 @@ from bilmo.store.vectors_file import Vectors
 from bilmo.tasks.core.events import Epoch, Event, LayersComputed, Started, WaitingForLayers
 from bilmo.tasks.core.examples import TrainingExamples, listed_data, prepare_examples
 from bilmo.tasks.core.loop import TrainingLoop
-from bilmo.tasks.core.settings import check_settings
+from bilmo.tasks.core.settings import Settings, check_settings
 from bilmo.tasks.core.spec import Answer, AnyTask, Dataset, Example, ItemT, Prepared, SettingsT
 from bilmo.tasks.network.batch import Batcher, tokens_of
 from bilmo.tasks.network.head import TaskNetwork
@@ -32,11 +34,10 @@ from bilmo.tasks.network.layer_store import LayerStore, Waiting
 from bilmo.tasks.network.probabilities import Probabilities
 from bilmo.tasks.network.tuned import Tuned
 from bilmo.tasks.network.words import TaskWords, words_of
+from bilmo.training.cost import need_memory
 
 BATCH_TOKENS = 4096
 """About how many tokens are predicted at a time."""
-MODEL_SPLITS = ("en", "west", "zh")
-"""Rules of splitting that a model can name; "spaces" says nothing about raw text."""
 Result = TypeVar("Result")
 
 
@@ -219,13 +220,19 @@ class Estimator(Generic[Example, ItemT, Answer, SettingsT]):
             raise ConfigError(
                 "a task cannot carry a state from sentence to sentence; load the model with start='settled' or 'zero'"
             )
+        batcher = self._batcher(settings, words, elmo)
+
+        def network() -> TaskNetwork[ItemT, Answer]:
+            input = _input(settings, words, elmo, batcher)
+            return TaskNetwork(input, prepared.head(input, settings)).eval()
+
+        _check_memory(network)
         with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they are
             torch.manual_seed(settings.seed)
-            input = self._input(settings, words, elmo)
-            network = TaskNetwork(input, prepared.head(input, settings)).eval()
-        self.settings_, self.prepared_, self.words_, self.network_ = settings, prepared, words, network
+            self.network_ = network()
+        self.settings_, self.prepared_, self.words_ = settings, prepared, words
 
-    def _input(self, settings: SettingsT, words: TaskWords | None, elmo: Embedder | None) -> TaskInput:
+    def _batcher(self, settings: SettingsT, words: TaskWords | None, elmo: Embedder | None) -> Batcher:
         tuned = Tuned(elmo.bundle, elmo.start_state) if elmo is not None and settings.tune else None
         store = LayerStore(elmo, Path(self.cache) if self.cache else None) if elmo is not None and not tuned else None
         indexer = None
@@ -236,17 +243,7 @@ class Estimator(Generic[Example, ItemT, Answer, SettingsT]):
                 lower=words.lower if words else False,
                 widest_filter=CHAR_WINDOW,
             )
-        input = TaskInput(
-            settings,
-            Batcher(indexer, store, tuned),
-            bilm=elmo.config if elmo is not None else None,
-            table=words.table if words else None,
-        )
-        if words is not None and words.values is not None and input.table is not None:
-            with torch.no_grad():
-                input.table.weight.copy_(torch.from_numpy(words.values))
-                input.table.marks.copy_(torch.from_numpy(words.values[:3]))
-        return input
+        return Batcher(indexer, store, tuned)
 
     # Prediction
 
@@ -263,6 +260,27 @@ class Estimator(Generic[Example, ItemT, Answer, SettingsT]):
         if isinstance(texts, str):
             raise TextError("texts must be a list; found one string. Put it in a list: [text]")
         return run_items(self.fitted_network(), self.prepared_.items(list(texts)), function)
+
+
+def _input(settings: Settings, words: TaskWords | None, elmo: Embedder | None, batcher: Batcher) -> TaskInput:
+    """The input with random weights, and with the given word vectors."""
+    bilm = elmo.config if elmo is not None else None
+    input = TaskInput(settings, batcher, bilm=bilm, table=words.table if words else None)
+    if words is not None and words.values is not None and input.table is not None:
+        with torch.no_grad():
+            input.table.weight.copy_(torch.from_numpy(words.values))
+            input.table.marks.copy_(torch.from_numpy(words.values[:3]))
+    return input
+
+
+def _check_memory(network: Callable[[], nn.Module]) -> None:
+    """Refuse a network that the machine cannot hold; its parameters are counted without making it."""
+    try:
+        with torch.device("meta"):
+            parameters = sum(parameter.numel() for parameter in network().parameters())
+    except RuntimeError as error:  # each size is valid, but their product is too large
+        raise ConfigError(f"a network of this size does not fit into memory ({error}). Lower hidden.") from None
+    need_memory(parameters, "hidden, chars, word_width, or fewer labels")
 
 
 class Training(Generic[Example, ItemT, Answer, SettingsT]):
@@ -329,4 +347,4 @@ def run_items(
 def model_split(elmo: Embedder | None) -> str:
     """How the training text of a biLM was split; empty where the model does not name any rules."""
     found = elmo.bundle.lang if elmo is not None else ""
-    return found if found in MODEL_SPLITS else ""
+    return found if found in SPLIT_RULES else ""

@@ -10,7 +10,11 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from bilmo.errors import ConfigError
+from bilmo.net.config import MAX_DEPTH, MAX_SIZE
 from bilmo.tasks.network.settings import InputSettings
+
+MAX_RATE = 1000
+"""The highest learning rate and penalty; useful ones are far below it."""
 
 SettingsT = TypeVar("SettingsT", bound="Settings")
 
@@ -42,24 +46,29 @@ class Settings(InputSettings):
 
     def __post_init__(self) -> None:
         for name in ("word_width", "hidden", "batch", "epochs", "patience"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be 1 or more")
-        for name in ("chars", "l2", "seed"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be 0 or more")
+            self._within(name, 1, MAX_SIZE)
+        self._within("chars", 0, MAX_SIZE)
+        self._within("l2", 0, MAX_RATE)
         for name in ("rate", "tune_rate", "clip"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be above 0")
+        for name in ("rate", "tune_rate"):
+            self._within(name, 0, MAX_RATE)
+        self._within("seed", 0, 2**63 - 1)
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"dropout is {self.dropout}; it must be at least 0 and below 1")
-        if self.seed >= 2**63:
-            raise ConfigError(f"seed is {self.seed}; it must be below 2**63, {2**63}")
         if self.tune and self.elmo_at == "none":
             raise ConfigError(
                 "tune trains the biLM with the task, but this task does not use one; leave out tune, or use ELMo"
             )
         if not 0 < self.dev_share < 1:
             raise ConfigError(f"dev_share is {self.dev_share}; it must be between 0 and 1")
+
+    def _within(self, name: str, least: int, most: int) -> None:
+        """Refuse a setting that is not a number in a range."""
+        value = getattr(self, name)
+        if not least <= value <= most:
+            raise ConfigError(f"{name} is {value}; it must be from {least} to {most}")
 
 
 def check_settings(given: Mapping[str, Any], kind: type[SettingsT]) -> SettingsT:
@@ -74,7 +83,7 @@ def check_settings(given: Mapping[str, Any], kind: type[SettingsT]) -> SettingsT
     mix = values.get("mix")
     if isinstance(mix, int):
         values["mix"] = (mix,)
-    elif isinstance(mix, str) and mix.replace(",", "").isdecimal():
+    elif isinstance(mix, str) and mix.replace(",", "").isdecimal() and len(mix) <= MAX_DEPTH:
         values["mix"] = tuple(int(number) for number in mix.split(",") if number)
     return checked(values, kind, "settings")
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 from bilmo.errors import ConfigError
-from bilmo.net.config import STRICT
+from bilmo.net.config import MAX_SIZE, STRICT
 from bilmo.tasks.core.measure import Score
 from bilmo.tasks.core.settings import Settings
 from bilmo.tasks.data.rows import SUFFIXES
@@ -112,6 +112,14 @@ class Prepared(ABC, Generic[Example, ItemT, Answer, SettingsT]):
         """Labels that do not occur in the training data, and how often each occurs in these answers."""
         known = self.known()
         return {label: count for label, count in self.count(answers).items() if label not in known}
+
+
+def check_labels(labels: Sequence[Any], most: int = MAX_SIZE) -> None:
+    """Refuse labels that no training examples have: less than two, too many, or one of them twice."""
+    if not 2 <= len(labels) <= most:
+        raise ConfigError(f"there are {len(labels):,} labels; there must be from 2 to {most:,}")
+    if len(set(labels)) < len(labels):
+        raise ConfigError("a label occurs twice; labels must be distinct")
 
 
 class Task(ABC, Generic[Example, ItemT, Answer, SettingsT]):

@@ -24,6 +24,8 @@ BY_SUFFIX |= {".conll": "conll", ".bio": "conll", ".iob": "conll", ".iob2": "con
 UD = {"upos": 3, "xpos": 4}
 """Columns of CoNLL-U that hold tags, by name."""
 DIGITS = frozenset("0123456789")
+MOST_DIGITS = 6
+"""Digits in the number of a column."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def detect_input_form(path: Path, form: str, is_tag: Callable[[str], bool], colu
     found = _form(path, first)
     if found is None:
         cells = [row.split() for row in first if row.strip() and not row.startswith("-DOCSTART-")]
-        place = int(column) - 1 if column.isdecimal() else -1
+        place = int(column) - 1 if _is_number(column) else -1
         wide = cells and len(cells[0]) > max(1, place) and all(len(row) == len(cells[0]) for row in cells)
         found = "conll" if wide and all(is_tag(row[place]) for row in cells) else "lines"
     return Source(path, asked or found, rows)
@@ -104,10 +106,14 @@ def _entries(source: Source, column: str, *, tagged: bool) -> Iterator[Entry]:
     return _columns(_conll(path, rows, _number(column), tagged=tagged))
 
 
+def _is_number(column: str) -> bool:
+    return column.isdecimal() and len(column) <= MOST_DIGITS
+
+
 def _number(column: str) -> int:
     if not column:
         return -1
-    if not column.isdecimal() or int(column) < 2:
+    if not _is_number(column) or int(column) < 2:
         raise TextError(
             f"column is {column!r}; accepted: a column number from 2 (the first has the tokens), "
             f"or {' or '.join(UD)} for CoNLL-U"

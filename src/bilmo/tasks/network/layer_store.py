@@ -31,7 +31,7 @@ from bilmo.embed.texts import gathered
 from bilmo.errors import ConfigError, OutputError, WeightsError
 from bilmo.ids.batch import Sentence
 from bilmo.store.atomic import PARTIAL, new_file
-from bilmo.store.user_folders import layers_folder
+from bilmo.store.user_folders import cache_folder
 
 Half = NDArray[np.float16]
 BATCH_TOKENS = 8192
@@ -74,7 +74,7 @@ class LayerStore:
         self.model = elmo.bundle.identity()
         self.shape = (elmo.config.layers + 1, elmo.config.vector_width)
         """(L+1, W) of one token."""
-        self._folder = folder or layers_folder()
+        self._folder = folder or cache_folder("layers")
         self._stored: dict[tuple[str, ...], Half] = {}
 
     def __getstate__(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 from bilmo.errors import TextError
 from bilmo.ids.batch import listed
 from bilmo.tasks.core.measure import Score, by_span, by_token
-from bilmo.tasks.core.spec import Dataset, PredictionInput, Prepared, Task
+from bilmo.tasks.core.spec import Dataset, PredictionInput, Prepared, Task, check_labels
 from bilmo.tasks.data import columns, spans
 from bilmo.tasks.data.rows import row
 from bilmo.tasks.data.splitting import choose_task_split
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from bilmo.tasks.tag.head import TagHead
     from bilmo.tasks.tag.tagger import Tagger
 
+MOST_TAGS = 1000
+"""The largest sets of tags have some hundreds. Memory and time grow with the square of their number."""
 Tokens = Sequence[str]
 Tags = Sequence[str]
 MOST_NAMED = 5
@@ -62,6 +64,9 @@ class PreparedTag(Prepared[Tokens, SentenceItem, Tags, TagSettings]):
     """How the given tags mark spans; plain where they do not."""
     model_split: str = ""
     """How the training text of the biLM was split, so that raw text is split alike; empty where that is unknown."""
+
+    def __post_init__(self) -> None:
+        check_labels(self.labels, most=MOST_TAGS)
 
     def check(self, examples: Sequence[Tokens], answers: Sequence[Tags]) -> list[Tags]:
         """Each token needs one tag."""
@@ -179,6 +184,12 @@ class Tag(Task[Tokens, SentenceItem, Tags, TagSettings]):
             labels = spans.bioes_tags(kind for tags in answers for kind, _, _ in spans.spans(tags))
         if len(labels) < 2:
             raise TextError(f"every token has the same tag ({', '.join(labels)}); there is nothing to learn")
+        if len(labels) > MOST_TAGS:
+            tokens, some = sum(map(len, answers)), ", ".join(dict.fromkeys(tag for tags in answers for tag in tags[:3]))
+            raise TextError(
+                f"{len(labels):,} different tags for {tokens:,} tokens, such as {some[:60]}; a tagger predicts at most "
+                f"{MOST_TAGS:,}. They are probably in another column: set it with --column, or column= in Python."
+            )
         prepared = PreparedTag(labels=tuple(labels), scheme=scheme, model_split=model_split)
         return prepared, answers, _violations(data.examples, answers, scheme, violations)
 

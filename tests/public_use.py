@@ -1,0 +1,114 @@
+"""Every public function as a user's program calls it, with the types that it gets back.
+
+`make check` checks this file with `mypy --strict`, and tests/test_public.py runs it in a folder with the files that it
+names: `model` and `text.txt`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, assert_type
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+import bilmo
+from bilmo.api.convert import Conversion
+from bilmo.api.models import InstalledModel
+from bilmo.embed.module import ElmoModule
+from bilmo.embed.perplexity import Perplexity
+from bilmo.embed.texts import Embedded
+from bilmo.net.state import State
+from bilmo.training.events import Event
+
+Floats = NDArray[np.floating[Any]]
+Vectors = NDArray[np.float32]
+
+
+def embedding() -> None:
+    """Texts and sentences to vectors."""
+    elmo = bilmo.load("model", start="settled", lang="en", batch_tokens=512, precision="float32", device="cpu")
+    assert_type(elmo, bilmo.Embedder)
+    assert_type(elmo.embed("a cat"), Embedded[Floats])
+    assert_type(elmo.embed(["a cat", "a dog"], mix="top", dtype="float16"), list[Embedded[Floats]])
+    assert_type(elmo.embed([["a", "cat"]], mix=(0, 1), batch_tokens=64), list[Floats])
+    assert_type(elmo.embed(["a cat", "a dog"], pool="mean", normalize=True), Floats)
+    assert_type(elmo.embed("a cat", pool="max", progress=True), Floats)
+    assert_type(elmo.embed("a cat", as_tensor=True), Embedded[torch.Tensor])
+    assert_type(elmo.embed(["a cat"], as_tensor=True), list[Embedded[torch.Tensor]])
+    assert_type(elmo.embed([["a", "cat"]], as_tensor=True), list[torch.Tensor])
+    assert_type(elmo.embed([["a", "cat"]], pool="mean", as_tensor=True), torch.Tensor)
+    elmo.embed(np.array(["a cat", "a dog"]))
+    tokens, vectors = elmo.embed("a cat", mix="all")
+    assert_type(tokens, list[str])
+    assert vectors.shape[1] == len(tokens)
+    assert_type(elmo.embed_stream(iter(["a cat"])), Iterator[Embedded[Floats]])
+    assert_type(elmo.embed_stream([["a", "cat"]], mix="concat"), Iterator[Floats])
+    assert_type(elmo.embed_stream(["a cat"], pool="mean", normalize=True), Iterator[Floats])
+    assert_type(elmo.layers([["a", "cat"]]), list[Vectors])
+    assert_type(elmo.log_probs([["a", "cat"]]), list[Vectors])
+    assert_type(elmo.word_vectors(["cat"]), Vectors)
+    assert_type(elmo.to("cpu"), bilmo.Embedder)
+    elmo.save(Path("saved"), dtype="float16")
+    elmo.reset()
+
+
+def words() -> None:
+    """Words compared with words."""
+    elmo = bilmo.load("model")
+    assert_type("cat" in elmo, bool)
+    assert_type(elmo["cat"], Vectors)
+    assert_type(elmo.similarity("cat", ["the", "dog"]), float)
+    assert_type(elmo.most_similar("cat", topn=3, candidates=100), list[tuple[str, float]])
+    assert_type(elmo.most_similar(positive=["cat"], negative=["dog"]), list[tuple[str, float]])
+    assert_type(elmo.doesnt_match(["cat", "dog", "mat"]), str)
+
+
+def modules() -> None:
+    """The model as a part of a network of torch."""
+    elmo = bilmo.load("model")
+    module = elmo.module(mixes=2, tune=True, mix="weighted", own=True, norm="allennlp", dropout=0.1, word=True)
+    assert_type(module, ElmoModule)
+    mixed, mask = module([["a", "cat"]])
+    assert len(mixed) == 2 and mask.shape == (1, 2)
+    mix = bilmo.Mix(layers=2, width=8, how="top")
+    values = bilmo.Layers(torch.zeros(3, 1, 2, 16), torch.ones(1, 2, dtype=torch.bool))
+    assert mix(values).shape == (1, 2, 16)
+    network = bilmo.BiLM(bilmo.BiLMConfig(width=elmo.config.width, words=elmo.config.words, cell=elmo.config.cell))
+    assert_type(network.zero_state(1), State)
+
+
+def training() -> None:
+    """Text to a model."""
+    assert_type(bilmo.train("text.txt", "new", recipe="tiny", epochs=0.2, seed=3, progress=True), bilmo.Embedder)
+    events = bilmo.finetune("new", [Path("text.txt")], "finer", add_words=1, epochs=0.2, events=True)
+    assert_type(events, Iterator[Event])
+    assert_type(list(events), list[Event])
+    assert_type(bilmo.evaluate("new", "text.txt", lang="spaces"), Perplexity)
+    assert_type(bilmo.convert("new", "old", to="allennlp"), Conversion)
+    assert_type(bilmo.models(), list[InstalledModel])
+    try:
+        bilmo.get("no such model")
+    except bilmo.BilmoError as error:
+        assert "no such model" in str(error)
+
+
+def tasks() -> None:
+    """Labels and tags."""
+    elmo = bilmo.load("model")
+    classifier = bilmo.Classifier(elmo, epochs=1, hidden=4, cache="layers")
+    classifier.fit(["a cat", "a dog"] * 8, ["cat", "dog"] * 8)
+    assert_type(classifier.predict(["a cat"]), NDArray[np.generic])
+    assert_type(classifier.predict_proba(["a cat"]), NDArray[np.float64])
+    assert_type(classifier.score(["a cat"], ["cat"]), float)
+    tagger = bilmo.Tagger(elmo, epochs=1, hidden=4, cache="layers")
+    tagger.fit([["a", "cat"], ["the", "dog"]] * 8, [["O", "B-PET"]] * 16)
+    assert_type(tagger.predict([["a", "cat"]]), list[Sequence[str]])
+    assert_type(tagger.set_params(epochs=2).get_params(), dict[str, Any])
+
+
+if __name__ == "__main__":
+    for part in (embedding, words, modules, training, tasks):
+        part()
