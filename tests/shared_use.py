@@ -19,8 +19,9 @@ import numpy as np
 import torch
 
 import bilmo
-import task_data
 from bilmo.embed import word_cache
+
+import task_data
 
 THREADS, PROCESSES, CALLS = 16, 4, 40
 ALLOWED = 1e-6
@@ -59,7 +60,8 @@ def through_module(module: Any, some: list[list[str]]) -> list[Any]:
 def result(work: Work) -> list[Any]:
     """One call, in any thread or process."""
     name, some = work
-    return [[np.asarray(part) for part in one] if isinstance(one, list) else np.asarray(one) for one in used[name](some)]
+    answers = used[name](some)
+    return [[np.asarray(part) for part in one] if isinstance(one, list) else np.asarray(one) for one in answers]
 
 
 def differ(a: Any, b: Any) -> bool:

@@ -1,6 +1,6 @@
 """`make fuzz`: many damaged files, hostile sentences, random commands and kills; a table of what happened.
 
-    make fuzz CASES=200000              all targets, each with its share of the cases
+    make fuzz CASES=200000 SAVE=1       all targets, each with its share of the cases; the table is saved
     make fuzz MINUTES=60                the same by time
     make fuzz CASES=1000 ONLY=zip       one target
 
@@ -31,8 +31,6 @@ from fuzz.target import OTHER, REFUSED, SAME
 HERE = Path(__file__).parent
 REGRESSIONS = HERE / "regressions"
 RESULT = HERE.parents[1] / "benchmarks" / "results" / "fuzz.md"
-WAIT = 300
-"""Seconds to wait for a worker to get ready."""
 
 
 @dataclass
@@ -168,8 +166,8 @@ def page(rows: dict[str, Row], command: str) -> str:
     return (
         "# Campaign of damaged files, hostile text, random commands and kills\n\n"
         f"{date.today().isoformat()} · `{command}` · {os.cpu_count()} cores, one is used\n\n"
-        "A case fails if it ends in a traceback or a crash, takes more than 30 seconds, gives another result without an "
-        "error although the format has checksums, or changes a file outside its folder. "
+        "A case fails if it ends in a traceback or a crash, takes more than 30 seconds, gives another result without "
+        "an error although the format has checksums, or changes a file outside its folder. "
         "`tests/fuzz` has the program, `docs/promises.md` says what is promised.\n\n"
         f"{table(rows)}\n\n" + ("Failures:\n\n" + "\n".join(failures) if failures else "No failures.") + "\n"
     )
@@ -183,7 +181,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=None, help="repeats a campaign; random if it is not given")
     parser.add_argument("--only", choices=list(TARGETS), action="append", help="only this target; may be repeated")
     parser.add_argument("--replay", nargs="*", type=Path, help="try saved cases again: these files, or all")
-    parser.add_argument("--save", type=Path, default=RESULT, help="where the table is saved")
+    parser.add_argument("--save", action="store_true", help=f"also write the table to {RESULT.name}")
     given = parser.parse_args()
     if given.replay is not None:
         failed = replay(given.replay or sorted(REGRESSIONS.glob("*.json")))
@@ -203,7 +201,8 @@ def main() -> None:
         row = rows[name]
         print(f"{name}: {row.cases:,} cases, {row.counts['failed']:,} failed, {row.seconds:.0f} s", flush=True)
     print("\n" + table(rows))
-    given.save.write_text(page(rows, f"{command} SEED={seed}"))
+    if given.save:
+        RESULT.write_text(page(rows, f"{command} SEED={seed}"))
     sys.exit(any(row.failures for row in rows.values()))
 
 

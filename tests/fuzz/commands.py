@@ -11,8 +11,8 @@ import typer
 from hypothesis import strategies as st
 
 from bilmo.cli.app import app
-from bilmo.embed.loaded import settled
 from bilmo.embed.load import load
+from bilmo.embed.loaded import settled
 from bilmo.formats import open as layouts
 from bilmo.store import model_folder
 from bilmo.tasks import folder as task_folders
@@ -229,9 +229,9 @@ class Commands(Target):
                 parts.append(st.lists(values(parameter), min_size=1, max_size=number))
                 continue
             flag = getattr(parameter, "is_flag", False)
-            given = (
-                st.just([parameter.opts[0]]) if flag else values(parameter).map(lambda v, o=parameter.opts[0]: [o, v])
-            )
+            given: st.SearchStrategy[Any] = st.just(parameter.opts[:1])
+            if not flag:
+                given = st.tuples(st.just(parameter.opts[0]), values(parameter)).map(list)
             often = parameter.required or parameter.name in ("output", "recipe", "epochs")
             parts.append(st.one_of(*[given] * (15 if often else 1), *[st.just([])] * (1 if often else 9)))
         line = st.tuples(*parts).map(lambda some: [word for part in some for word in part])

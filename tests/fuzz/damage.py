@@ -27,14 +27,14 @@ BYTES = (
     *(b"\x00\x00\xc0\x7f", b"\x00\x00\x80\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xc3", b"-1", b"1e999", b"NaN"),
 )
 """What is written over or between: bounds of numbers, NaN and infinity as float32, half characters, long runs."""
-VALUES = (
+VALUES: tuple[Any, ...] = (
     *(0, 1, -1, 2, 50, 2**31 - 1, 2**31, 2**63 - 1, 2**64, 10**18, 0.5, -0.0, 1e308, float("nan"), float("inf")),
     *(None, True, False, "", "x", "\ud800", "x" * 3000, "..", "/etc/passwd", "relu", [], {}, [[]], [1, 2], {"a": 1}),
 )
 RAW = ("9" * 5000, "-" + "9" * 5000, "[" * 3000, "1e999", "0" * 300 + "1", '{"a":' * 2000)
 """JSON that `json.dumps` does not write."""
 PIECES = (
-    *"a I 1 . , : ; ' \" ’ - _ + @ / \\ # = { } [ ] < > ! ? ( ) & % the n't www. http:// 宝 玉 。 é NaN null true".split(),
+    *"a I 1 . , : ; ' \" ’ - _ + @ / \\ # = { } [ ] < > ! ? ( ) & % the n't www. http:// 宝 玉 。 é NaN null".split(),
     *(" ", "\t", "\n", "\r", "\r\n", "\0", "\x0b", "\x85", "\u2028", "\u3000", "\ufeff", "\ud800", "\u0301", "\u200d"),
     *(
         "\U0001f469",
@@ -50,6 +50,7 @@ PIECES = (
         '"""',
         "'" * 3,
         "1e5",
+        "true",
     ),
 )
 """What random text is made of: whatever a pattern or a format treats differently."""
@@ -90,9 +91,11 @@ def edits(
     }
     numbers = st.sampled_from([sorted(names).index(name) for name in only or names])
     one = st.one_of(
-        st.tuples(st.just(kind), numbers, more).map(lambda parts: [parts[0], parts[1], *parts[2]])
-        for kind, more in known.items()
-        if kind in (kinds or KINDS)
+        [
+            st.tuples(st.just(kind), numbers, more).map(lambda parts: [parts[0], parts[1], *parts[2]])
+            for kind, more in known.items()
+            if kind in (kinds or KINDS)
+        ]
     )
     return st.lists(one, min_size=1, max_size=most)
 
@@ -127,7 +130,7 @@ def touched(names: Sequence[str], some: Sequence[Edit]) -> set[str]:
     return {sorted(names)[number % len(names)] for number in numbers}
 
 
-def _place(content: bytes, place: int) -> int:
+def _place(content: bytes | bytearray, place: int) -> int:
     return place % max(1, len(content))
 
 

@@ -1,4 +1,4 @@
-"""Runs that are killed, that meet another run, or whose disk is full: started again, they end as if nothing had been."""
+"""Runs that are killed, meet another run, or fill the disk: started again, they end as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -75,15 +75,19 @@ class Faults(Target):
         self.largest: dict[str, int] = {}
         for name in COMMANDS:
             for event in ("call", "change"):
-                damage.write(box.case, self.files)
-                point, counted = Point(event, -1, lambda: None), box.streams / "counted"
-                GUARD.on = True
-                self._finish(box, name, before=point.wait, after=lambda: counted.write_text(str(-1 - point.left)))
-                GUARD.on = False
-                self.moments[name, event] = int(counted.read_text())
+                self.moments[name, event] = self._count(box, name, event)
             made = damage.read(box.case)
             self.expected[name] = self._result(box.case)
             self.largest[name] = max(len(content) for file, content in made.items() if file not in self.files)
+
+    def _count(self, box: Box, name: str, event: str) -> int:
+        """How many events a command has when nothing happens."""
+        damage.write(box.case, self.files)
+        point, counted = Point(event, -1, lambda: None), box.streams / "counted"
+        GUARD.on = True
+        self._finish(box, name, before=point.wait, after=lambda: counted.write_text(str(-1 - point.left)))
+        GUARD.on = False
+        return int(counted.read_text())
 
     def _finish(self, box: Box, name: str, **more: Any) -> Ended:
         """Run a command to its end, undisturbed."""

@@ -63,7 +63,7 @@ class Guard:
     def _inside(self, path: Any, folder: Any) -> bool:
         """Whether the name is in an allowed folder; links in the folders above it are followed."""
         path = os.fsdecode(path)
-        if not os.path.isabs(path) and isinstance(folder, int) and folder >= 0:  # a path relative to an open folder
+        if not path.startswith("/") and isinstance(folder, int) and folder >= 0:  # a path relative to an open folder
             path = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), path)  # noqa: PTH115, PTH118
         parent, name = os.path.split(os.path.abspath(path))  # noqa: PTH100
         place = os.path.join(os.path.realpath(parent), name)  # noqa: PTH118

@@ -113,7 +113,8 @@ class TaskRun(DamagedFiles):
 
     def started(self, folder: Path) -> Any:
         task = Classifier(self.elmo, **SMALL)
-        return task_run.fit(task, folder / "task", Dataset(*task_data.texts(20)), None, model=self.model)
+        data: Dataset[Any, Any] = Dataset(*task_data.texts(20))
+        return task_run.fit(task, folder / "task", data, None, model=self.model)
 
     def cases(self) -> st.SearchStrategy[Any]:
         return damage.edits(list(self.files), only=[name for name in self.files if name.startswith("task/")])
@@ -126,7 +127,7 @@ class TaskRun(DamagedFiles):
 
 def answers(folder: Path, elmo: Embedder) -> object:
     """What a user gets from a saved task."""
-    task = task_folders.load(folder, elmo=None if (folder / "bilm").exists() else elmo)
+    task: Any = task_folders.load(folder, elmo=None if (folder / "bilm").exists() else elmo)
     texts = [["a", "red", "cat"], ["blue"], []]
     return list(task.predict(texts)), repr(task.predict_proba(texts))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import numpy as np
@@ -30,12 +29,10 @@ class Sentences(Target):
     name, share = "sentences", 180
 
     def prepare(self, box: Box) -> None:
-        made = {"h": old_models.write_hdf5, "c": old_models.write_checkpoint, "m": old_models.write_manylangs}
-        self.bundles = []
-        for name, write in made.items():
-            write(box.good / name)
-            self.bundles.append(settled(layouts.read(box.good / name)))
-            shutil.rmtree(box.good / name)
+        old_models.write_hdf5(box.good / "h")
+        old_models.write_checkpoint(box.good / "c")
+        old_models.write_manylangs(box.good / "m")
+        self.bundles = [settled(layouts.read(box.good / name)) for name in "hcm"]
 
     def cases(self) -> st.SearchStrategy[Any]:
         return st.fixed_dictionaries(

@@ -24,7 +24,7 @@ USERS = tuple(kind for kind in damage.KINDS if kind != "pipe")
 SAME, REFUSED, OTHER = "same", "refused", "other"
 
 
-class Failure(Exception):
+class Failure(Exception):  # noqa: N818
     """Something that must not happen, although nothing raised an error."""
 
 

@@ -14,6 +14,7 @@ import sys
 import time
 import traceback
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ MOST_MEMORY = 4 << 30
 """Bytes that a case may add to the memory of the process."""
 
 
-class Found(Exception):
+class Found(Exception):  # noqa: N818
     """A failure that is not known yet, so that hypothesis looks for a smaller case."""
 
 
@@ -135,10 +136,8 @@ def main() -> None:
         worker = Worker(target, box)
         started = time.monotonic()
         if "case" in order:
-            try:
+            with suppress(Found):
                 worker.one(order["case"], known=[])
-            except Found:
-                pass
         else:
             worker.some(order["number"], order["seed"], order["known"])
         seconds = time.monotonic() - started
