@@ -92,6 +92,7 @@ class Process:
     def close(self) -> None:
         self._orders.close()
         self.process.wait()
+        self._answers.close()
         self.errors.close()
         shutil.rmtree(self.root, ignore_errors=True)
 

@@ -53,15 +53,16 @@ def predict(
     """
     from bilmo import progress
     from bilmo.cli.show import messages
-    from bilmo.formats.open import files_of
+    from bilmo.formats import open as layouts
     from bilmo.store.atomic import new_file
     from bilmo.store.output import check_output
-    from bilmo.tasks.folder import load
+    from bilmo.tasks.folder import files_of, load
     from bilmo.text.files import STDIN
 
-    if output:
-        check_output([output], texts=[input], files=[*saved.glob("*"), *(files_of(model) if model else [])])
     estimator = load(saved, elmo=model)
+    if output:
+        bilm = layouts.files_of(model) if model else []
+        check_output([output], texts=[input], files=[*files_of(saved), *bilm])
     if estimator.elmo is not None and device != "cpu":
         estimator.elmo.to(device)
     prepared = estimator.prepared_
