@@ -45,7 +45,7 @@ def write_own(folder: Path, write_old: Callable[[Path], object]) -> None:
 class ModelFolder(DamagedFiles):
     """Our folder: characters in Unicode and a word table."""
 
-    name, share = "model folder", 130
+    name, share = "model folder", 180
 
     def make(self, folder: Path) -> None:
         write_own(folder, old_models.write_manylangs)

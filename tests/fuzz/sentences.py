@@ -26,7 +26,7 @@ CACHES = (0, 600, 20_000, 1 << 26)
 class Sentences(Target):
     """Lists of tokens, with models of three kinds."""
 
-    name, share = "sentences", 180
+    name, share = "sentences", 50
 
     def prepare(self, box: Box) -> None:
         old_models.write_hdf5(box.good / "h")
@@ -66,7 +66,7 @@ class Sentences(Target):
 class Texts(Sentences):
     """Raw text: tokens and vectors of a text do not depend on the texts beside it, and nothing of it is lost."""
 
-    name, share = "texts", 60
+    name, share = "texts", 30
 
     def cases(self) -> st.SearchStrategy[Any]:
         return st.fixed_dictionaries(

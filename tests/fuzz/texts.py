@@ -56,7 +56,7 @@ class TextFiles(EachFile):
 class VectorsFile(EachFile):
     """Word vectors as text, as word2vec's binary form, compressed."""
 
-    name, share = "word vectors", 60
+    name, share = "word vectors", 120
 
     def make(self, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
@@ -82,7 +82,7 @@ class VectorsFile(EachFile):
 class Recipes(EachFile):
     """Recipes, up to the plan of the network."""
 
-    name, share = "recipes", 60
+    name, share = "recipes", 100
 
     def make(self, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
@@ -117,7 +117,7 @@ TAGS = {
 class TaskData(EachFile):
     """Labelled texts and tagged sentences in every form, for training and for prediction."""
 
-    name, share = "task data", 80
+    name, share = "task data", 150
 
     def make(self, folder: Path) -> None:
         for name, text in (CLASSES | TAGS).items():
