@@ -268,6 +268,14 @@ def test_compare(run, model, tmp_path):
     tags = write_sentences(tmp_path / "a.conll")
     found = ok(run("compare", "tag", model, "--train", tags, "--seeds", 1, "--variants", "0,2", *QUICK)).out
     assert re.search(r"variant +input +span F1.*\nlayer 0 .*\nlayer 2 ", found)
+    places = ("--seeds", 1, "--variants", "both,output,input+output")
+    found = ok(run("compare", "tag", model, "--train", tags, *places, *QUICK)).out
+    for row in (
+        r"both +word vectors \+ ELMo \(weighted\) +[01]\.",
+        r"output +word vectors \+ ELMo \(weighted\) at the output +[01]\.",
+        r"input\+output +word vectors \+ ELMo \(weighted\) at input and output +[01]\.",
+    ):
+        assert re.search(row, found)
 
 
 def test_word_vectors_are_compared_with_characters_beside_them(run, model, tmp_path):
