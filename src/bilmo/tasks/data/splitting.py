@@ -5,9 +5,13 @@ Knows: splitters. Blind to: tasks, files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from bilmo.ids.batch import Sentence, listed
 from bilmo.text.split import detect, splitter
+
+RawText = str | Sequence[str]
+"""A text, or its tokens where it is split already."""
 
 
 def choose_task_split(asked: str, lines: Iterable[str], model_split: str) -> str:
@@ -21,3 +25,27 @@ def choose_task_split(asked: str, lines: Iterable[str], model_split: str) -> str
         return asked
     found = detect(lines)
     return model_split if model_split and found != "spaces" else found
+
+
+def choose_text_split(asked: str, texts: Iterable[RawText], model_split: str) -> str:
+    """The name of the splitter for the strings among some texts.
+
+    Where all of them are tokens, strings are expected to be split already.
+    """
+    strings = [text for text in texts if isinstance(text, str)]
+    lang = choose_task_split(asked, (line for text in strings for line in text.split("\n")), model_split)
+    return "spaces" if asked == "auto" and not strings else lang
+
+
+def split_texts(texts: Sequence[RawText], lang: str) -> list[list[Sentence]]:
+    """The sentences of each text. Strings are split; tokens are one sentence."""
+    split = splitter(lang)
+    tokens = iter(listed([text for text in texts if not isinstance(text, str)]))
+    found: list[list[Sentence]] = []
+    for text in texts:
+        if isinstance(text, str):
+            sentences: list[Sentence] = [sentence for line in text.split("\n") for sentence in split(line)]
+        else:
+            sentences = [list(next(tokens))]
+        found.append([sentence for sentence in sentences if sentence])
+    return found

@@ -188,8 +188,8 @@ class Tag(Task[Tokens, SentenceItem, Tags, TagSettings]):
             found = Counter(tag for tags in answers for tag in tags)
             some = ", ".join(tag[:30] for tag in islice(found, 3))
             raise TextError(
-                f"{len(labels):,} different tags for {found.total():,} tokens, such as {some}; a tagger predicts at most "
-                f"{MOST_TAGS:,}. They are probably in another column: set it with --column, or column= in Python."
+                f"{len(labels):,} different tags for {found.total():,} tokens, such as {some}; a tagger predicts at "
+                f"most {MOST_TAGS:,}. They are probably in another column: set it with --column, or column= in Python."
             )
         prepared = PreparedTag(labels=tuple(labels), scheme=scheme, model_split=model_split)
         return prepared, answers, _violations(data.examples, answers, scheme, violations)
