@@ -40,7 +40,11 @@ EXAMPLES = {
         "bilmo fit tag en --train entities.conll -o my-tagger",
         "bilmo fit entail en --train pairs.tsv -o my-entailment",
     ),
-    "predict": ("bilmo predict my-classifier reviews.txt", "bilmo predict my-tagger sentences.txt -o tags.conll"),
+    "predict": (
+        "bilmo predict my-classifier reviews.txt",
+        'bilmo predict my-tagger "Anna lives in Oslo."',
+        "bilmo predict my-tagger sentences.txt -o tags.conll",
+    ),
     "score": ("bilmo score my-tagger entities.conll",),
     "compare": (
         "bilmo compare classify en --train reviews.tsv --seeds 3 -o table.md",
