@@ -30,7 +30,7 @@ def write(path, number=30, seed=0):
         text = "".join(json.dumps(row) + "\n" for row in found)
     elif path.name == "ocnli.json":
         cn = str.maketrans({"c": "猫", "d": "狗"})
-        found = [{"sentence1": a.translate(cn), "sentence2": b, "label": label, "id": 1} for a, b, label in rows]
+        found = [{"sentence1": a.translate(cn), "sentence2": b, "label": label, "id": "1"} for a, b, label in rows]
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in found)
     elif path.suffix == ".csv":
         text = "text1,text2,label\n" + "".join(f'"{a}","{b}",{label}\n' for a, b, label in rows)
@@ -82,6 +82,12 @@ def test_predictions_in_every_form(run, fitted, tmp_path):
     for name in ("again.tsv", "again.csv", "again.jsonl"):  # its own predictions are correct
         ok(run("predict", fitted, tmp_path / "a.tsv", "-o", tmp_path / name))
         assert re.search(r"accuracy +1\.0000", ok(run("score", fitted, tmp_path / name)).out)
+
+
+def test_a_pair_on_the_command_line(run, fitted):
+    answered = ok(run("predict", fitted, "A cat saw.\tThe dog ran."))
+    assert [line.split("\t")[1:] for line in answered.out.splitlines()[1:]] == [["A cat saw.", "The dog ran."]]
+    assert "line 1: has no tab; expected two texts" in run("predict", fitted, "Only one text.").err
 
 
 def test_compare(run, model, tmp_path):
