@@ -67,7 +67,7 @@ def compare(task: AnyTask) -> Callable[..., None]:
 
         checked = check_settings(settings, task.settings)
         if output:
-            check_task_output(output, model, [train, dev, test], vectors)
+            check_task_output(output, model, [train, dev, test], vectors, checked.dictionary)
         elmo = load(model, device=device)
         train_data = task.read(train, form, checked)
         dev_data, test_data = (task.read(path, form, checked) if path else None for path in (dev, test))

@@ -22,9 +22,8 @@ from bilmo.tasks.core.spec import Dataset, PredictionInput, Prepared, Task, chec
 from bilmo.tasks.data import labelled
 from bilmo.tasks.data.labelled import RawText
 from bilmo.tasks.data.rows import row
-from bilmo.tasks.data.splitting import choose_task_split
+from bilmo.tasks.data.splitting import ModelSplit, choose_task_dictionary, choose_task_split, task_splitter
 from bilmo.tasks.network.probabilities import Probabilities
-from bilmo.text.split import splitter
 
 if TYPE_CHECKING:
     from bilmo.tasks.classify.classifier import Classifier
@@ -69,7 +68,7 @@ class PreparedClassify(Prepared[RawText, TextItem, Label, ClassifySettings]):
 
     def items(self, examples: Sequence[RawText], answers: Sequence[Label] | None = None) -> list[TextItem]:
         """Texts as lists of sentences; strings are split."""
-        split = splitter(self.lang)
+        split = task_splitter(self.lang, self.dictionary)
         tokens = iter(listed([text for text in examples if not isinstance(text, str)]))
         texts = []
         for text in examples:
@@ -152,7 +151,7 @@ class Classify(Task[RawText, TextItem, Label, ClassifySettings]):
         return Dataset([example.text for example in found], [example.label for example in found], source.form)
 
     def prepare(
-        self, data: Dataset[RawText, Label], settings: ClassifySettings, model_split: str
+        self, data: Dataset[RawText, Label], settings: ClassifySettings, model_split: ModelSplit
     ) -> tuple[PreparedClassify, list[Label], list[str]]:
         """Collect the labels, and choose how strings are split."""
         first = data.answers[0]
@@ -162,11 +161,13 @@ class Classify(Task[RawText, TextItem, Label, ClassifySettings]):
         if len(labels) < 2:
             raise TextError(f"every example has the label {labels[0]!r}; there is nothing to learn")
         strings = [text for text in data.examples if isinstance(text, str)]
-        lang = choose_task_split(settings.lang, (line for text in strings for line in text.split("\n")), model_split)
+        lines = (line for text in strings for line in text.split("\n"))
+        lang = choose_task_split(settings.lang, lines, model_split.lang)
         if settings.lang == "auto" and not strings:  # trained on tokens, so strings are expected to be split already
             lang = "spaces"
         named = cast("tuple[str, ...]", tuple(labels))  # of one type, whichever it is
-        return PreparedClassify(labels=named, lang=lang, form=data.form), answers, []
+        dictionary = choose_task_dictionary(settings.dictionary, lang, model_split)
+        return PreparedClassify(labels=named, lang=lang, dictionary=dictionary, form=data.form), answers, []
 
     def estimator(self) -> type[Classifier]:
         """Classifier."""
