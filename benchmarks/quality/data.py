@@ -81,7 +81,7 @@ def wnut17() -> DataSet:
 
 def wikigold() -> DataSet:
     """One file, split 80 / 10 / 10 with a fixed seed."""
-    tokens, tags, form = read(TAG, found("wikigold", "wikigold.conll.txt"), "conll")
+    tokens, tags, *_ = read(TAG, found("wikigold", "wikigold.conll.txt"), "conll")
     order = list(range(len(tokens)))
     random.Random(1).shuffle(order)
     cuts = (
@@ -89,7 +89,7 @@ def wikigold() -> DataSet:
         order[len(order) * 8 // 10 : len(order) * 9 // 10],
         order[len(order) * 9 // 10 :],
     )
-    train, dev, test = (Dataset([tokens[k] for k in cut], [tags[k] for k in cut], form) for cut in cuts)
+    train, dev, test = (Dataset([tokens[k] for k in cut], [tags[k] for k in cut], "conll") for cut in cuts)
     return DataSet("wikigold", train, dev, test)
 
 

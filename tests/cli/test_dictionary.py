@@ -106,7 +106,7 @@ def test_an_interrupted_embedding_is_not_resumed_with_another_dictionary(trained
 
     monkeypatch.setattr(job, "PART_TOKENS", 60)
     with monkeypatch.context() as patched:
-        patched.setattr(job.embeddings, "write", lambda *_, **__: 1 / 0)
+        patched.setattr("bilmo.embed.output.write.write", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run("embed", "plain", "text.txt", "-o", "w.npy", "--dictionary", "names.txt")
     done = run("embed", "plain", "text.txt", "-o", "w.npy", "--dictionary", "other.txt")

@@ -188,6 +188,18 @@ def test_a_tagger_splits_raw_text_and_leaves_tokenized_text_as_it_is(run, model,
     assert "split as zh" in tokens(tmp_path / "zh", stdin="it's\n")[0]
 
 
+def test_text_on_the_command_line(run, classifier, tagger, tmp_path):
+    answered = ok(run("predict", classifier, "a red cow"))
+    assert answered.out == ok(run("predict", classifier, "-", stdin="a red cow\n")).out
+    assert "the text is read as" in answered.err
+    tagged = [
+        json.loads(row)["tokens"] for row in ok(run("predict", tagger, "A cat.", "--to", "jsonl")).out.splitlines()
+    ]
+    assert tagged == [["A", "cat", "."]]
+    missing = run("predict", classifier, "nowhere.txt")
+    assert missing.code == 1 and "nowhere.txt: there is no such file" in missing.err
+
+
 def test_columns_between_spaces_are_recognised_by_their_tags(run, tagger, tmp_path):
     rows = (tmp_path / "a.conll").read_text("utf-8").replace("\t", " ")
     expected = ok(run("predict", tagger, tmp_path / "a.conll")).out
@@ -256,6 +268,14 @@ def test_compare(run, model, tmp_path):
     tags = write_sentences(tmp_path / "a.conll")
     found = ok(run("compare", "tag", model, "--train", tags, "--seeds", 1, "--variants", "0,2", *QUICK)).out
     assert re.search(r"variant +input +span F1.*\nlayer 0 .*\nlayer 2 ", found)
+    places = ("--seeds", 1, "--variants", "both,output,input+output")
+    found = ok(run("compare", "tag", model, "--train", tags, *places, *QUICK)).out
+    for row in (
+        r"both +word vectors \+ ELMo \(weighted\) +[01]\.",
+        r"output +word vectors \+ ELMo \(weighted\) at the output +[01]\.",
+        r"input\+output +word vectors \+ ELMo \(weighted\) at input and output +[01]\.",
+    ):
+        assert re.search(row, found)
 
 
 def test_word_vectors_are_compared_with_characters_beside_them(run, model, tmp_path):

@@ -39,7 +39,11 @@ EXAMPLES = {
         "bilmo fit classify en --train reviews.tsv -o my-classifier",
         "bilmo fit tag en --train entities.conll -o my-tagger",
     ),
-    "predict": ("bilmo predict my-classifier reviews.txt", "bilmo predict my-tagger sentences.txt -o tags.conll"),
+    "predict": (
+        "bilmo predict my-classifier reviews.txt",
+        'bilmo predict my-tagger "Anna lives in Oslo."',
+        "bilmo predict my-tagger sentences.txt -o tags.conll",
+    ),
     "score": ("bilmo score my-tagger entities.conll",),
     "compare": (
         "bilmo compare classify en --train reviews.tsv --seeds 3 -o table.md",

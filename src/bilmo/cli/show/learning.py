@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MOST_LABELS = 20
 """The number of labels shown in a list or in a confusion table."""
+WIDEST = 120
+"""The number of characters in all labels of a confusion table."""
 
 
 def watch(events: Iterable[Event], *, quiet: bool = False) -> Finished | None:
@@ -91,8 +93,8 @@ def score(found: Score) -> None:
         for row in found.labels
     ]
     show.table(["label", "precision", "recall", "F1", "true"], by_label)
-    names = [row.label for row in found.labels]
-    if found.confusion and len(names) <= MOST_LABELS:
+    names = sorted({name for pair in found.confusion for name in pair})
+    if names and len(names) <= MOST_LABELS and sum(map(len, names)) <= WIDEST:
         print()
         rows = [(name, *(str(found.confusion.get((name, other), 0)) for other in names)) for name in names]
         show.table(["true \\ predicted", *names], rows)

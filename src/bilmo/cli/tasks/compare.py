@@ -18,6 +18,7 @@ from bilmo.cli.tasks.task_options import (
     Train,
     WordVectors,
     check_task_output,
+    read_data,
     task_group,
     with_settings,
 )
@@ -31,7 +32,8 @@ Variants = Annotated[
     str,
     typer.Option(
         help="`words`: word vectors only. `elmo`: the learned mix only. `both`: both. `top`, `mean`: both, with that "
-        "mix. A number: that layer only. --chars adds a character CNN to every variant with word vectors."
+        "mix. `output`, `input+output`: both, with the learned mix at the output of the task's own network, or at both "
+        "ends. A number: that layer only. --chars adds a character CNN to every variant with word vectors."
     ),
 ]
 Seeds = Annotated[int, typer.Option(min=1, help="Number of seeds; each variant is trained once per seed.")]
@@ -69,8 +71,8 @@ def compare(task: AnyTask) -> Callable[..., None]:
         if output:
             check_task_output(output, model, [train, dev, test], vectors, checked.dictionary)
         elmo = load(model, device=device)
-        train_data = task.read(train, form, checked)
-        dev_data, test_data = (task.read(path, form, checked) if path else None for path in (dev, test))
+        train_data = read_data(task, train, form, checked)
+        dev_data, test_data = (read_data(task, path, form, checked) if path else None for path in (dev, test))
         outcomes: list[Outcome] = []
         events = comparing.compare(
             task,

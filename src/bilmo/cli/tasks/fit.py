@@ -19,6 +19,7 @@ from bilmo.cli.tasks.task_options import (
     Train,
     WordVectors,
     check_task_output,
+    read_data,
     task_group,
     with_settings,
 )
@@ -59,8 +60,8 @@ def fit(task: AnyTask) -> Callable[..., None]:
         elmo = load(model, device=device) if checked.elmo_at != "none" else None
         given = load_vectors(vectors) if vectors else None
         estimator = task.estimator()(elmo, vectors=given, cache=cache, **settings)
-        train_data = task.read(train, form, checked)
-        dev_data, test_data = (task.read(path, form, checked) if path else None for path in (dev, test))
+        train_data = read_data(task, train, form, checked)
+        dev_data, test_data = (read_data(task, path, form, checked) if path else None for path in (dev, test))
         try:
             end = learning.watch(run.fit(estimator, output, train_data, dev_data, model=str(model)))
         except KeyboardInterrupt:

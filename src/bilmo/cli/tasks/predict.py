@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, TextIO
@@ -24,9 +25,10 @@ MovedModel = Annotated[
 def predict(
     saved: Saved,
     input: Annotated[
-        Path,
+        str,
         typer.Argument(
-            help="Texts or sentences, one per line, or any format that `bilmo fit` reads; - for standard input."
+            help="A file with texts or sentences, one per line, or in any format that `bilmo fit` reads; - for "
+            "standard input. Or the text itself, in quotes."
         ),
     ],
     output: Annotated[
@@ -53,23 +55,28 @@ def predict(
     """
     from bilmo import progress
     from bilmo.cli.show import messages
-    from bilmo.formats.open import files_of
+    from bilmo.embed.inputs import is_text
+    from bilmo.formats import open as layouts
     from bilmo.store.atomic import new_file
     from bilmo.store.output import check_output
-    from bilmo.tasks.folder import load
+    from bilmo.tasks.folder import files_of, load
     from bilmo.text.files import STDIN
 
-    if output:
-        check_output([output], texts=[input], files=[*saved.glob("*"), *(files_of(model) if model else [])])
     estimator = load(saved, elmo=model)
+    if output:
+        texts = [] if is_text(input) else [Path(input)]
+        bilm = layouts.files_of(model) if model else []
+        check_output([output], texts=texts, files=[*files_of(saved), *bilm])
     if estimator.elmo is not None and device != "cpu":
         estimator.elmo.to(device)
     prepared = estimator.prepared_
     written = estimator.task.choose_output(output, to)
-    inputs = prepared.read(input, form, estimator.settings_)
-    messages.note(f"{'standard input' if input == STDIN else input} is read as {inputs.form} (--form changes this)")
     count = 0
     with ExitStack() as stack:
+        path = stack.enter_context(_written(input)) if is_text(input) else Path(input)
+        inputs = prepared.read(path, form, estimator.settings_)
+        shown = "the text" if is_text(input) else "standard input" if path == STDIN else input
+        messages.note(f"{shown} is read as {inputs.form} (--form changes this)")
         file: TextIO = sys.stdout
         if output:
             partial = stack.enter_context(new_file(output))
@@ -86,3 +93,16 @@ def predict(
             count += len(some)
     if output:
         print(f"{output}: {count:,} predictions")
+
+
+@contextmanager
+def _written(text: str) -> Iterator[Path]:
+    """Text on the command line as a file, which is read like any other."""
+    import tempfile
+
+    from bilmo.embed.inputs import Inputs
+
+    with tempfile.TemporaryDirectory(prefix="bilmo-") as folder:
+        path = Path(folder, "text")
+        path.write_text("".join(f"{line}\n" for line in Inputs((text,)).items()), encoding="utf-8")
+        yield path

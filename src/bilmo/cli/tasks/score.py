@@ -9,7 +9,7 @@ import typer
 
 from bilmo.cli.options import Json
 from bilmo.cli.tasks.predict import MovedModel, Saved
-from bilmo.cli.tasks.task_options import Form, LayersDevice
+from bilmo.cli.tasks.task_options import Form, LayersDevice, read_data
 
 
 def score(
@@ -27,5 +27,5 @@ def score(
     estimator = load(saved, elmo=model)
     if estimator.elmo is not None and device != "cpu":
         estimator.elmo.to(device)
-    data = estimator.task.read(test, form, estimator.settings_)
+    data = read_data(estimator.task, test, form, estimator.settings_)
     show_score(estimator, data.examples, data.answers, json=json)

@@ -24,7 +24,8 @@ from bilmo.cli.options import DEVICE, complete_device, with_shared_options
 from bilmo.cli.show.examples import epilog
 
 if TYPE_CHECKING:
-    from bilmo.tasks.core.spec import AnyTask
+    from bilmo.tasks.core.settings import Settings
+    from bilmo.tasks.core.spec import AnyTask, Dataset
 
 Train = Annotated[
     Path, typer.Option(help="Training examples: a file (plain, .gz, .xz, .zst; - for standard input) or a folder.")
@@ -114,6 +115,16 @@ def check_task_output(output: Path, model: Path, data: Iterable[Path | None], *f
 
     others = [Path(file) for file in files if file]
     check_output([output], texts=[path for path in data if path], files=[*files_of(model), *others])
+
+
+def read_data(task: AnyTask, path: Path, form: str, settings: Settings) -> Dataset[Any, Any]:
+    """Read examples with answers, and show what a user should know about them."""
+    from bilmo.cli.show import messages
+    from bilmo.text.files import STDIN
+
+    data = task.read(path, form, settings)
+    messages.notes(f"{'standard input' if path == STDIN else path}: {note}" for note in data.notes)
+    return data
 
 
 def docs_of(kind: type) -> dict[str, str]:

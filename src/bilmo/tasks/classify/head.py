@@ -1,6 +1,6 @@
 """The head of classification: vectors of tokens to one label per text.
 
-Knows: TaskInput, Recurrent, Pool. Blind to: data files, how heads are trained.
+Knows: LabelHead, TaskInput, Recurrent, Pool. Blind to: data files, how heads are trained.
 """
 
 # B texts, T tokens, K labels
@@ -16,26 +16,25 @@ from torch import Tensor, nn
 
 from bilmo.errors import ConfigError
 from bilmo.tasks.classify.settings import ClassifySettings
-from bilmo.tasks.classify.task import Label, TextItem
-from bilmo.tasks.network.head import Head
+from bilmo.tasks.classify.task import TextItem
+from bilmo.tasks.core.labels import Label
 from bilmo.tasks.network.input import TaskInput
+from bilmo.tasks.network.label_head import LabelHead
 from bilmo.tasks.network.pool import How, Pool
-from bilmo.tasks.network.probabilities import LabelProbabilities
 from bilmo.tasks.network.recurrent import Recurrent
 
 
-class TextHead(Head[TextItem, Label]):
+class TextHead(LabelHead[TextItem, Label]):
     """(LSTM,) pooling, hidden layers, batch normalisation, one score per label.
 
     The second mix joins the outputs of the LSTM; without an LSTM it is pooled and joins those of the hidden layers.
     """
 
     def __init__(self, input: TaskInput, labels: Sequence[Label], settings: ClassifySettings) -> None:
-        super().__init__()
+        super().__init__(labels)
         head, width, output_width = settings.head, input.width, input.output_width
         if head == "linear" and output_width:
             raise ConfigError("a linear head has no network of its own, so ELMo can be concatenated at the input only")
-        self.labels = tuple(labels)
         self.recurrent = Recurrent(width, settings.hidden, both=head == "bilstm") if "lstm" in head else None
         if self.recurrent is not None:
             width = self.recurrent.output_width + output_width
@@ -71,16 +70,3 @@ class TextHead(Head[TextItem, Label]):
     def _norm_one(self, norm: nn.BatchNorm1d, x: Tensor) -> Tensor:
         """A batch of one text has no variance of its own, so it is normalised as in prediction."""
         return F.batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps)
-
-    def loss(self, input: TaskInput, items: Sequence[TextItem]) -> Tensor:
-        """Nats per text."""
-        return F.cross_entropy(self.scores(input, items), torch.tensor([item.label for item in items]))
-
-    def predict(self, input: TaskInput, items: Sequence[TextItem]) -> list[Label]:
-        """The most probable label of each text."""
-        return [self.labels[k] for k in self.scores(input, items).argmax(dim=1).tolist()]
-
-    def confidence(self, input: TaskInput, items: Sequence[TextItem]) -> list[LabelProbabilities]:
-        """For each text the probability of each label."""
-        found: list[LabelProbabilities] = torch.softmax(self.scores(input, items), dim=1).tolist()
-        return found

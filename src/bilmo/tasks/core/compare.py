@@ -31,18 +31,21 @@ class Variant:
     words: bool
     """Word vectors, and the task's own character CNN where `chars` asks for one."""
     elmo: str
-    """The mix of ELMo layers at the input; empty without ELMo."""
+    """The mix of ELMo layers; empty without ELMo."""
+    at: str = "input"
+    """Where the mix enters the task's own network: the setting `elmo_at`."""
 
     def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The given settings with this input."""
-        mix = {"elmo_at": "input", "mix": self.elmo} if self.elmo else {"elmo_at": "none"}
+        mix = {"elmo_at": self.at, "mix": self.elmo} if self.elmo else {"elmo_at": "none"}
         return dict(given) | mix | ({} if self.words else {"chars": 0})
 
     def inputs(self, chars: int) -> str:
         """The input in words, for a table."""
         parts = [*(["word vectors"] if self.words else []), *([f"{chars} character filters"] if chars else [])]
         if self.elmo:
-            parts.append(f"ELMo layer {self.elmo}" if self.elmo.isdecimal() else f"ELMo ({self.elmo})")
+            what = f"ELMo layer {self.elmo}" if self.elmo.isdecimal() else f"ELMo ({self.elmo})"
+            parts.append(what + {"input": "", "output": " at the output", "both": " at input and output"}[self.at])
         return " + ".join(parts)
 
 
@@ -56,6 +59,8 @@ def variant(name: str) -> Variant:
         "both": Variant(name, words=True, elmo="weighted"),
         "top": Variant(name, words=True, elmo="top"),
         "mean": Variant(name, words=True, elmo="mean"),
+        "output": Variant(name, words=True, elmo="weighted", at="output"),
+        "input+output": Variant(name, words=True, elmo="weighted", at="both"),
     }
     if name not in known:
         raise ConfigError(f"there is no variant {name!r}; accepted: {', '.join(known)}, or the number of a layer")

@@ -21,11 +21,10 @@ from bilmo.errors import BilmoError
 from bilmo.store.checkpoint import Checkpoint, load_optimizer, optimizer_tensors
 from bilmo.tasks.core.events import Epoch, Finished, Progress, Step
 from bilmo.tasks.core.settings import Settings
-from bilmo.tasks.network.batch import tokens_of
 from bilmo.tasks.network.head import Answer, ItemT, TaskNetwork
 
 POOL = 20
-"""Batches among which examples are sorted by length."""
+"""Batches among which examples are sorted by their cost, which is their length for most heads."""
 PADDED = 16_384
 """Maximum number of tokens in a batch, padding included: batches of long texts have fewer of them."""
 
@@ -42,7 +41,7 @@ class TrainingLoop(Generic[ItemT, Answer]):
     ) -> None:
         """`evaluate` returns the measure on the dev set."""
         self.network, self.settings, self.items = network, settings, items
-        self._lengths = [tokens_of(item) for item in items]
+        self._costs = [network.head.cost(item) for item in items]
         self._evaluate = evaluate
         groups: list[dict[str, Any]] = [
             {"params": network.own_parameters(), "lr": settings.rate},
@@ -59,7 +58,7 @@ class TrainingLoop(Generic[ItemT, Answer]):
             started = time.monotonic()
             self.network.train()
             losses: list[float] = []
-            groups = batches(self._lengths, settings.batch, f"{settings.seed} {progress.epoch}")
+            groups = batches(self._costs, settings.batch, f"{settings.seed} {progress.epoch}")
             for group in groups:
                 losses.append(self._step([self.items[k] for k in group], progress.epoch, len(losses)))
                 yield Step(progress.epoch + 1, len(losses) / len(groups), losses[-1])
@@ -143,16 +142,16 @@ def _check_optimizer(optimizer: torch.optim.Adam, found: Mapping[str, Tensor]) -
     _check_shapes("optimizer", found, needed)
 
 
-def batches(lengths: Sequence[int], size: int, seed: str) -> list[list[int]]:
-    """All numbers once, in random batches of similar length, each of at most `size` texts."""
+def batches(costs: Sequence[int], size: int, seed: str) -> list[list[int]]:
+    """All numbers once, in random batches of similar cost in tokens, each of at most `size` texts."""
     chosen = random.Random(seed)
-    order = list(range(len(lengths)))
+    order = list(range(len(costs)))
     chosen.shuffle(order)
     found: list[list[int]] = []
     for at in range(0, len(order), POOL * size):
         group: list[int] = []
-        for k in sorted(order[at : at + POOL * size], key=lambda k: lengths[k]):
-            if group and (len(group) == size or (len(group) + 1) * lengths[k] > PADDED):
+        for k in sorted(order[at : at + POOL * size], key=lambda k: costs[k]):
+            if group and (len(group) == size or (len(group) + 1) * costs[k] > PADDED):
                 found.append(group)
                 group = []
             group.append(k)

@@ -49,6 +49,8 @@ class Dataset(NamedTuple, Generic[Example, Answer]):
     answers: Sequence[Answer]
     form: str = ""
     """The form of the file they were read from; empty for data from memory."""
+    notes: Sequence[str] = ()
+    """What a user should know about how the file was read."""
 
 
 @dataclass(frozen=True)

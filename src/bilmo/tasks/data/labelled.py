@@ -12,11 +12,10 @@ from pathlib import Path
 
 from bilmo.errors import TextError
 from bilmo.tasks.data.source import Source, check_form, first_row, is_tokens, json_object, peek, suffix
+from bilmo.tasks.data.splitting import RawText
 from bilmo.text.csv_rows import csv_rows
 from bilmo.text.files import files, text_lines
 
-RawText = str | Sequence[str]
-"""A text, or its tokens where it is split already."""
 FORMS = {
     "tab": "`label<TAB>text`",
     "space": "`label text`",

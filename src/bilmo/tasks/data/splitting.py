@@ -5,13 +5,17 @@ Knows: splitters, dictionaries. Blind to: tasks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bilmo.ids.batch import Sentence, listed
 from bilmo.text import dictionary as dictionaries
 from bilmo.text.dictionary import Dictionary
 from bilmo.text.split import Splitter, detect, splitter
+
+RawText = str | Sequence[str]
+"""A text, or its tokens where it is split already."""
 
 
 @dataclass(frozen=True)
@@ -51,3 +55,27 @@ def choose_task_dictionary(path: str | None, lang: str, model: ModelSplit) -> tu
 def task_splitter(lang: str, dictionary: tuple[str, ...]) -> Splitter:
     """The splitter of a task, with the words of its dictionary."""
     return splitter(lang, Dictionary(dictionary) if dictionary else None)
+
+
+def choose_text_split(asked: str, texts: Iterable[RawText], model_split: str) -> str:
+    """The name of the splitter for the strings among some texts.
+
+    Where all of them are tokens, strings are expected to be split already.
+    """
+    strings = [text for text in texts if isinstance(text, str)]
+    lang = choose_task_split(asked, (line for text in strings for line in text.split("\n")), model_split)
+    return "spaces" if asked == "auto" and not strings else lang
+
+
+def split_texts(texts: Sequence[RawText], lang: str, dictionary: tuple[str, ...]) -> list[list[Sentence]]:
+    """The sentences of each text. Strings are split; tokens are one sentence."""
+    split = task_splitter(lang, dictionary)
+    tokens = iter(listed([text for text in texts if not isinstance(text, str)]))
+    found: list[list[Sentence]] = []
+    for text in texts:
+        if isinstance(text, str):
+            sentences: list[Sentence] = [sentence for line in text.split("\n") for sentence in split(line)]
+        else:
+            sentences = [list(next(tokens))]
+        found.append([sentence for sentence in sentences if sentence])
+    return found

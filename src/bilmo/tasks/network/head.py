@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from torch import Tensor, nn
 
-from bilmo.tasks.network.batch import Item
+from bilmo.tasks.network.batch import Item, tokens_of
 from bilmo.tasks.network.input import TaskInput
 from bilmo.tasks.network.probabilities import Probabilities
 
@@ -33,6 +33,10 @@ class Head(nn.Module, ABC, Generic[ItemT, Answer]):
     @abstractmethod
     def confidence(self, input: TaskInput, items: Sequence[ItemT]) -> Sequence[Probabilities]:
         """For each item the probabilities that are written beside its answer."""
+
+    def cost(self, item: ItemT) -> int:
+        """About how many tokens are computed to train on an item: batches of costly items have fewer of them."""
+        return tokens_of(item)
 
 
 class TaskNetwork(nn.Module, Generic[ItemT, Answer]):

@@ -185,10 +185,11 @@ class Tag(Task[Tokens, SentenceItem, Tags, TagSettings]):
         if len(labels) < 2:
             raise TextError(f"every token has the same tag ({', '.join(labels)}); there is nothing to learn")
         if len(labels) > MOST_TAGS:
-            tokens, some = sum(map(len, answers)), ", ".join(dict.fromkeys(tag for tags in answers for tag in tags[:3]))
+            found = Counter(tag for tags in answers for tag in tags)
+            some = ", ".join(tag[:30] for tag in islice(found, 3))
             raise TextError(
-                f"{len(labels):,} different tags for {tokens:,} tokens, such as {some[:60]}; a tagger predicts at most "
-                f"{MOST_TAGS:,}. They are probably in another column: set it with --column, or column= in Python."
+                f"{len(labels):,} different tags for {found.total():,} tokens, such as {some}; a tagger predicts at "
+                f"most {MOST_TAGS:,}. They are probably in another column: set it with --column, or column= in Python."
             )
         prepared = PreparedTag(
             labels=tuple(labels),
