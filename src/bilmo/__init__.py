@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from bilmo.net.layers import Layers as Layers
     from bilmo.net.mix import Mix as Mix
     from bilmo.tasks.classify.classifier import Classifier as Classifier
+    from bilmo.tasks.coref.coreference import Coreference as Coreference
     from bilmo.tasks.entail.entailment import Entailment as Entailment
     from bilmo.tasks.tag.tagger import Tagger as Tagger
 
@@ -44,6 +45,7 @@ _HOMES = {
     "Entailment": "bilmo.tasks.entail.entailment",
     "Layers": "bilmo.net.layers",
     "Mix": "bilmo.net.mix",
+    "Coreference": "bilmo.tasks.coref.coreference",
     "Tagger": "bilmo.tasks.tag.tagger",
     "convert": "bilmo.api.convert",
     "evaluate": "bilmo.api.evaluate",
