@@ -279,7 +279,7 @@ def test_a_run_reports_what_is_expected_and_what_was_done(model, text, out):
     assert all(isinstance(step, Step) for step in steps)
     assert (sum(s.sentences for s in steps), sum(s.tokens for s in steps)) == (LINES, tokens)
     assert sum(step.characters for step in steps) == characters
-    assert last == Finished(LINES, tokens, [])
+    assert last == Finished(LINES, tokens, [], "spaces")
 
 
 @pytest.mark.parametrize(

@@ -84,9 +84,9 @@ class Started:
     done_parts: int
     """Finished by the run that is resumed."""
     done_sentences: int
-    characters: int | None = None
+    characters: int | None
     """Of all the input; None if it comes through a pipe."""
-    done_characters: int = 0
+    done_characters: int
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,9 @@ class Finished:
     sentences: int
     tokens: int
     notes: list[str]
+    """What a user should know about the file."""
+    lang: str
+    """How the text was split; "auto" if that was decided for each line."""
 
 
 Event = Started | Step | Finished
@@ -124,25 +127,24 @@ def run(
     survey = None if inputs.piped else inputs.survey()
     identity = None if survey is None else _identity(elmo, survey.digest, settings)
     with open_parts(output, spec, identity, embeddings.beside(output), overwrite=overwrite) as parts:
-        sentences = size = None
+        sentences = size = characters = None
         if survey is not None:
-            sentences = survey.lines
-            tokens = _expected_tokens(elmo, inputs, survey.characters)
+            sentences, characters = survey.lines, survey.characters
+            tokens = _expected_tokens(elmo, inputs, characters)
             size = embeddings.size(output, spec, sentences=sentences, tokens=tokens)
             rest = spec.bytes(sentences=sentences, tokens=tokens) - spec.bytes(
                 sentences=parts.sentences, tokens=parts.tokens
             )
             _check_disk_space(output, max(0, rest) + size, size)
         items, skipped = _skipped(inputs, parts)
-        yield Started(
-            sentences, size, len(parts.files), parts.sentences, survey and survey.characters, skipped.characters
-        )
+        yield Started(sentences, size, len(parts.files), parts.sentences, characters, skipped.characters)
         digest = yield from _compute(elmo, items, skipped, parts, settings)
         if survey is not None and (digest != survey.digest or inputs.survey() != survey):
             raise _changed(inputs, output, parts)
         with parts.join(output) as path:
             notes = embeddings.write(path, parts.table(), compress=settings.compress)
-        found = Finished(parts.sentences, parts.tokens, notes)
+        lang = elmo.bundle.lang or "auto" if settings.lang == "auto" else settings.lang
+        found = Finished(parts.sentences, parts.tokens, notes, lang)
     yield found
 
 

@@ -27,7 +27,7 @@ NUMBERS = 6
 """How many numbers of each vector a table shows."""
 
 
-def embedding(events: Iterable[Event], output: Path, lang: str) -> None:
+def embedding(events: Iterable[Event], output: Path) -> None:
     """Show the progress of a run (share of the text, words per second, time left) and its result."""
     from bilmo.embed.job import Finished, Started, Step, readable
     from bilmo.embed.output.parts import folder_of
@@ -48,7 +48,7 @@ def embedding(events: Iterable[Event], output: Path, lang: str) -> None:
                     bar.advance(event.characters, event.tokens)
                 elif isinstance(event, Finished):
                     notes(event.notes)
-                    print(f"{output}: {event.sentences:,} sentences, {event.tokens:,} tokens, lang: {lang}")
+                    print(f"{output}: {event.sentences:,} sentences, {event.tokens:,} tokens, lang: {event.lang}")
         except KeyboardInterrupt:
             if piped:
                 note("standard input cannot be read twice, so this run cannot be resumed")
