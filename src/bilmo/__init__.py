@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from bilmo.net.layers import Layers as Layers
     from bilmo.net.mix import Mix as Mix
     from bilmo.tasks.classify.classifier import Classifier as Classifier
+    from bilmo.tasks.roles.labeler import RoleLabeler as RoleLabeler
     from bilmo.tasks.tag.tagger import Tagger as Tagger
 
 __version__ = "0.1.0.dev0"
@@ -42,6 +43,7 @@ _HOMES = {
     "Embedder": "bilmo.embed.embedder",
     "Layers": "bilmo.net.layers",
     "Mix": "bilmo.net.mix",
+    "RoleLabeler": "bilmo.tasks.roles.labeler",
     "Tagger": "bilmo.tasks.tag.tagger",
     "convert": "bilmo.api.convert",
     "evaluate": "bilmo.api.evaluate",
