@@ -189,6 +189,5 @@ def looks_like_roles(first: Sequence[str]) -> bool:
         found = list(blocks(Path(), first))
     except TextError:
         return False
-    return any(block.width > 2 and all("*" in row[-1] for row in block.rows) for block in found) and bool(
-        _first_role(found)
-    )
+    verbs = any(cell.startswith(f"({PREDICATE}*") for block in found for row in block.rows for cell in row)
+    return verbs and bool(_first_role(found))

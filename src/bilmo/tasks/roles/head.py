@@ -18,7 +18,7 @@ from bilmo.tasks.data import spans
 from bilmo.tasks.data.frame_columns import PREDICATE
 from bilmo.tasks.data.frames import Frame
 from bilmo.tasks.network.batch import tokens_of
-from bilmo.tasks.network.crf import CRF, FORBIDDEN
+from bilmo.tasks.network.crf import CRF
 from bilmo.tasks.network.head import Head
 from bilmo.tasks.network.input import TaskInput, TaskVectors
 from bilmo.tasks.network.probabilities import TagProbabilities
@@ -131,9 +131,9 @@ class RolesHead(Head[RolesItem, Frames]):
         for at in range(0, len(predicates), size):
             some = predicates[at : at + size]
             scores, mask = self.tag_scores(read, some)
-            places = torch.arange(len(some)), torch.tensor([index for _, index in some])
-            penalty = torch.zeros_like(scores)
-            penalty[:, :, verb] = FORBIDDEN
-            penalty[places] = FORBIDDEN
-            penalty[(*places, torch.tensor(verb))] = 0
-            yield some, scores + penalty, mask
+            allowed = torch.ones_like(scores, dtype=torch.bool)
+            allowed[:, :, verb] = False
+            for row, (_, index) in enumerate(some):
+                allowed[row, index] = False
+                allowed[row, index, verb] = True
+            yield some, scores.masked_fill(~allowed, float("-inf")), mask

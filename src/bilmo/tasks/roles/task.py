@@ -222,7 +222,8 @@ def _marked(example: Sentence, number: int) -> list[int] | None:
 def _checked(examples: Sequence[Sentence], answers: Sequence[Frames]) -> list[Frames]:
     """Frames as plain values, in the order of the words."""
     checked: list[Frames] = []
-    for number, (example, given) in enumerate(zip(examples, answers, strict=True)):
+    sentences = listed([_tokens(example) for example in examples])
+    for number, (tokens, given) in enumerate(zip(sentences, answers, strict=True)):
         try:
             frames = sorted(Frame(operator.index(index), listed([tags])[0]) for index, tags in given)
         except (TypeError, ValueError):
@@ -230,7 +231,7 @@ def _checked(examples: Sequence[Sentence], answers: Sequence[Frames]) -> list[Fr
                 f"sentence {number}: its answer is {given!r:.60}; it must be a list of frames, each the position of a "
                 "predicate and a list with one tag per word"
             ) from None
-        problem = files.problem_of(_tokens(example), frames)
+        problem = files.problem_of(tokens, frames)
         if problem:
             raise TextError(f"sentence {number}: {problem}")
         checked.append(frames)
