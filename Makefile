@@ -4,7 +4,7 @@ BIN := .venv/bin
 SOURCES := pyproject.toml constraints.txt
 PIP := $(BIN)/python -m pip install --quiet -c constraints.txt
 
-.PHONY: help demo test check format docs dist bench clean
+.PHONY: help demo test check format docs dist bench fuzz clean
 
 help:
 	@echo "make demo    show what bilmo does, in a minute"
@@ -14,6 +14,7 @@ help:
 	@echo "make docs    build the documentation site and check its links; opens as site/index.html"
 	@echo "make dist    build and check the wheel and the source archive"
 	@echo "make bench   compare the speed with other systems; tables go to benchmarks/results"
+	@echo "make fuzz    try damaged files, hostile text, random commands and kills (CASES=2000, or MINUTES=10)"
 	@echo "make clean   remove .venv, caches and build results"
 
 # The stamps are newer than the files they depend on, or the environment is made again.
@@ -59,6 +60,10 @@ dist: .venv/release
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/run.py
+
+fuzz: .venv/ready
+	cd tests && ../$(BIN)/python -m fuzz.campaign $(if $(CASES),--cases $(CASES)) $(if $(MINUTES),--minutes $(MINUTES)) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)") $(if $(SAVE),--save)
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site

@@ -106,6 +106,9 @@ def tasks() -> None:
     tagger = bilmo.Tagger(elmo, epochs=1, hidden=4, cache="layers")
     tagger.fit([["a", "cat"], ["the", "dog"]] * 8, [["O", "B-PET"]] * 16)
     assert_type(tagger.predict([["a", "cat"]]), list[Sequence[str]])
+    entailment = bilmo.Entailment(elmo, epochs=1, hidden=4, cache="layers")
+    entailment.fit([("a cat", "a pet"), ("a dog", "a cat")] * 8, [True, False] * 8)
+    assert_type(entailment.predict([("a cat", "a dog")]), NDArray[np.generic])
     assert_type(tagger.set_params(epochs=2).get_params(), dict[str, Any])
 
 

@@ -58,6 +58,22 @@ def sentences(number: int, seed: int = 0) -> tuple[list[list[str]], list[list[st
     return tokens, tags
 
 
+def pairs(number: int, seed: int = 0) -> tuple[list[tuple[str, str]], list[str]]:
+    """The second text has the animal of the first, another one, or none."""
+    draw = random.Random(seed)
+    found, labels = [], []
+    for k in range(number):
+        label = ("entailment", "contradiction", "neutral")[k % 3]
+        animal, other = draw.sample(ANIMALS, 2)
+        said = {"entailment": [animal], "contradiction": [other], "neutral": [draw.choice(COLOURS)]}[label]
+        texts = ([animal, *draw.choices(REST, k=draw.randint(1, 4))], said + draw.choices(REST, k=draw.randint(0, 3)))
+        for words in texts:
+            draw.shuffle(words)
+        found.append((" ".join(texts[0]), " ".join(texts[1])))
+        labels.append(label)
+    return found, labels
+
+
 def clauses(number: int, seed: int = 0) -> tuple[list[list[str]], list[list[Frame]]]:
     """Who saw or fed whom, and when; the animals of one clause are not in the frame of another."""
     draw = random.Random(seed)

@@ -45,6 +45,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def here(made_once: Path, tmp_path: Path, monkeypatch) -> Path:
     shutil.copytree(made_once, tmp_path / "here")
+    (tmp_path / "here" / "recorded").symlink_to(made_once / "model")  # where the task was fitted
     monkeypatch.chdir(tmp_path / "here")
     return tmp_path / "here"
 
@@ -98,6 +99,7 @@ INPUTS = {
     "predict": (("predict", "saved", "data.tsv"), "data.tsv"),
     "predict, task": (("predict", "saved", "data.tsv"), "saved/config.json"),
     "predict, model": (("predict", "saved", "data.tsv", "--model", "model"), "model/config.json"),
+    "predict, recorded model": (("predict", "saved", "data.tsv"), "recorded/config.json"),
     "compare": (("compare", "classify", "model", "--train", "data.tsv"), "data.tsv"),
     "compare, dev": (("compare", "classify", "model", "--train", "data.tsv", "--dev", "text.txt"), "text.txt"),
     "compare, vectors": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from dataclasses import replace
@@ -262,6 +263,18 @@ def test_similar_shows_what_python_gives_for_several_words(bundle, tmp_path):
     assert done.err == "note: 'catz': never seen in training, or too rare for the vocabulary: by spelling alone\n"
     alone = program(tmp_path, "similar", "model", "cat", "-n", "2")
     assert alone.out.splitlines() == done.out.splitlines()[1:3] and alone.err == ""
+
+
+def test_similar_in_a_text_splits_each_line_as_embed_does(bundle, tmp_path):
+    model_folder.write(bundle, tmp_path / "model")
+    lines = ["The cat ran. The dog didn't.", "the cat did n't run .", "猫看见狗。"]
+    (tmp_path / "text.txt").write_text("\n".join(lines * 3), encoding="utf-8")
+    elmo = bilmo.load(tmp_path / "model")
+    words = {word for line in lines for word in elmo.embed(line).tokens}
+    assert {"n't", "cat", "看见"} <= words
+    done = program(tmp_path, "similar", "model", "cat", "--in", "text.txt", "-n", "99", "--json")
+    (found,) = json.loads(done.out)
+    assert {"cat", *(near["word"] for near in found["similar"])} == words
 
 
 def test_similar_in_a_text_takes_several_words(bundle, tmp_path):

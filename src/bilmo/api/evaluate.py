@@ -28,6 +28,7 @@ def evaluate(
     *,
     start: Start | None = None,
     lang: str = "auto",
+    dictionary: str | PathLike[str] | None = None,
     device: str | torch.device = "cpu",
     progress: bool = False,
 ) -> Perplexity:
@@ -37,6 +38,7 @@ def evaluate(
     texts: a text file, a folder of text files, or several of them.
     start: the state from which a sentence starts, as in `bilmo.load`; a loaded model keeps its own.
     lang: how the text is split into tokens, as in `bilmo.load`.
+    dictionary: a file of words that are never split, as in `bilmo.load`; a loaded model keeps its own.
     device: where the network computes, as in `bilmo.load`; a loaded model keeps its own.
     progress: show a progress bar on a terminal or in a notebook.
     """
@@ -44,12 +46,14 @@ def evaluate(
     if isinstance(model, Embedder):
         if start not in (None, model.start):
             raise ConfigError(f"start is {start!r}, but the model was loaded with start={model.start!r}; load it again")
+        if dictionary is not None:
+            raise ConfigError("a loaded model keeps its own dictionary; load the model again with dictionary=FILE")
         elmo = model
     else:
         with bars.working("loading the model", show=progress):
-            elmo = load(model, start=start or "settled", device=device)
+            elmo = load(model, start=start or "settled", lang=lang, dictionary=dictionary, device=device)
     shown = elmo.bundle.lang or lang if lang == "auto" else lang
-    split = splitter_for(lang, elmo.bundle.lang, elmo.bundle.vocab)
+    split = splitter_for(lang, elmo.bundle.lang, elmo.bundle.vocab, elmo.bundle.dictionary)
     with bars.lines(paths, show=progress) as lines:
         found = score(elmo, (sentence for line in lines if line.strip() for sentence in split(line)), lang=shown)
     if not found.sentences:

@@ -12,6 +12,7 @@ class RecipeSettings(TypedDict, total=False):
     """Each one replaces a setting of the recipe; they are explained in `TextRecipe`, `NetworkRecipe`, `TrainRecipe`."""
 
     lang: str
+    dictionary: str | None
     held_out: float
     min_count: int
     vocab_size: int | None

@@ -99,6 +99,9 @@ def main() -> None:
 def _run() -> None:
     try:
         app()
+    except KeyboardInterrupt:  # outside of the part of typer that expects it
+        print("bilmo: interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)
     except SystemExit as stop:  # how typer ends every run; also with code 1 if the reader of our output has gone away
         if stop.code == INTERRUPTED:
             print("bilmo: interrupted", file=sys.stderr)

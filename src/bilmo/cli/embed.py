@@ -11,6 +11,7 @@ import typer
 from bilmo.cli.completion import complete_one_of
 from bilmo.cli.options import (
     TEXT_FILES,
+    Dictionary,
     DType,
     EmbedDevice,
     Lang,
@@ -66,6 +67,7 @@ def embed(
         typer.Option(help="Number format of the vectors. `float16` takes half the space and keeps about three digits."),
     ] = DType.float32,
     lang: Lang = "auto",
+    dictionary: Dictionary = None,
     start: SentenceStart = Start.settled,
     field: Annotated[
         str | None,
@@ -101,7 +103,7 @@ def embed(
     if output is not None:
         embeddings.check(output, compress=compress)
         written = [output, *embeddings.beside(output)]
-        check_output(written, texts=given.paths, files=[word_cache] if word_cache else [])
+        check_output(written, texts=given.paths, files=[file for file in (word_cache, dictionary) if file])
     how = _how(mix if mix is not None else ("all" if output and output.suffix.lower() in (".h5", ".hdf5") else "mean"))
 
     from bilmo import progress
@@ -117,6 +119,7 @@ def embed(
             model,
             start=start.value,
             lang=lang,
+            dictionary=dictionary,
             batch_tokens=batch_tokens,
             precision=precision.value,
             device=device,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bilmo.cli.completion import complete_model
-from bilmo.cli.options import EmbedDevice, Json, Lang, SentenceStart, Start, Texts
+from bilmo.cli.options import Dictionary, EmbedDevice, Json, Lang, SentenceStart, Start, Texts
 
 
 def evaluate(
@@ -22,6 +22,7 @@ def evaluate(
     texts: Texts,
     start: SentenceStart = Start.settled,
     lang: Lang = "auto",
+    dictionary: Dictionary = None,
     device: EmbedDevice = "cpu",
     json: Json = False,
 ) -> None:
@@ -34,7 +35,9 @@ def evaluate(
     from bilmo.api import evaluate as api
     from bilmo.cli.show import tables as show
 
-    found = api.evaluate(model, texts, start=start.value, lang=lang, device=device, progress=True)
+    found = api.evaluate(
+        model, texts, start=start.value, lang=lang, dictionary=dictionary, device=device, progress=True
+    )
     if json:
         counts = {"words": found.words, "sentences": found.sentences, "unknown": found.unknown}
         show.json({"lang": found.lang, **counts, "perplexity": found.perplexity, "known": found.known})

@@ -6,7 +6,19 @@ from typing import Annotated, Any
 
 import typer
 
-from bilmo.cli.options import Device, Epochs, Minutes, Model, Rate, RecipeLang, RunFolder, SaveEvery, Seed, Texts
+from bilmo.cli.options import (
+    Device,
+    Dictionary,
+    Epochs,
+    Minutes,
+    Model,
+    Rate,
+    RecipeLang,
+    RunFolder,
+    SaveEvery,
+    Seed,
+    Texts,
+)
 
 
 def finetune(
@@ -20,6 +32,7 @@ def finetune(
         int, typer.Option(min=0, help="Number of new words from the text that the model learns to predict.")
     ] = 0,
     lang: RecipeLang = None,
+    dictionary: Dictionary = None,
     minutes: Minutes = None,
     epochs: Epochs = None,
     rate: Rate = None,
@@ -38,6 +51,7 @@ def finetune(
 
     given: dict[str, Any] = {
         "lang": lang,
+        "dictionary": dictionary,
         "minutes": minutes,
         "epochs": epochs,
         "rate": rate,

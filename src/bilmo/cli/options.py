@@ -83,6 +83,14 @@ LANGS = complete_one_of("auto", "spaces", "en", "west", "zh")
 Lang = Annotated[str, typer.Option(help=LANG, autocompletion=LANGS)]
 RecipeLang = Annotated[str | None, typer.Option(help=LANG, show_default=RECIPE_DEFAULT, autocompletion=LANGS)]
 
+Dictionary = Annotated[
+    Path | None,
+    typer.Option(
+        help="File of words that are never split, one per line, for Chinese text; replaces the model's dictionary.",
+        show_default="the model's dictionary, if it has one",
+    ),
+]
+
 # Computing
 
 SentenceStart = Annotated[

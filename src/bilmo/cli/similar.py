@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bilmo.cli.options import TEXT_FILES, EmbedDevice, Json, Lang, Model
+from bilmo.cli.options import TEXT_FILES, Dictionary, EmbedDevice, Json, Lang, Model
 from bilmo.errors import TextError, VocabError
 
 
@@ -30,6 +30,7 @@ def similar(
         int, typer.Option(min=4, help="Without --in: compare with this many words from the start of the vocabulary.")
     ] = 20_000,
     lang: Lang = "auto",
+    dictionary: Dictionary = None,
     device: EmbedDevice = "cpu",
     json: Json = False,
 ) -> None:
@@ -44,17 +45,15 @@ def similar(
     from bilmo.cli.show import tables as show
     from bilmo.embed.load import load
     from bilmo.sense import neighbours, uses
-    from bilmo.text.split import choose_split, splitter
 
     if not all(word.strip() for word in words):
         raise TextError("a word is empty; give the words whose neighbours you want")
     with progress.working("loading the model"):
-        elmo = load(model, device=device)
+        elmo = load(model, lang=lang, dictionary=dictionary, device=device)
     if text:
         with progress.lines(text) as lines:
-            how, lines = choose_split(lines, lang)
-            split = splitter(how)
-            vectors = uses.in_text(elmo, (sentence for line in lines for sentence in split(line)), least=min_count)
+            sentences = (sentence for line in lines if line.strip() for sentence in elmo.split(line))
+            vectors = uses.in_text(elmo, sentences, least=min_count)
         rare = [word for word in words if word not in vectors.words]
         if rare:
             raise TextError(f"{rare[0]!r} is used fewer than {min_count} times in the text, so it has no vector there")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -38,6 +39,10 @@ def train(
         ),
     ] = "novel",
     lang: RecipeLang = None,
+    dictionary: Annotated[
+        Path | None,
+        _setting("File of words that are never split, one per line, for Chinese text; it is saved with the model."),
+    ] = None,
     minutes: Minutes = None,
     epochs: Epochs = None,
     seed: Seed = None,
@@ -87,6 +92,7 @@ def train(
 
     given: dict[str, Any] = {
         "lang": lang,
+        "dictionary": dictionary,
         "minutes": minutes,
         "epochs": epochs,
         "seed": seed,

@@ -68,6 +68,7 @@ class EmbedSettings:
             "mix": ",".join(map(str, layers)),
             "pool": self.pool,
             "lang": self.lang,
+            **({"dictionary": elmo.bundle.dictionary.sha256} if elmo.bundle.dictionary else {}),
             "start": elmo.start,
             "precision": elmo.precision,
         }
@@ -205,6 +206,8 @@ def _identity(elmo: Embedder, digest: str, settings: EmbedSettings) -> Identity:
     loaded = {"start": elmo.start, "precision": elmo.precision, "device": elmo.device.type}
     chosen = asdict(settings) | loaded | {"bilmo version": __version__}
     inputs = {"the model": elmo.bundle.identity("all"), "the text": digest, "the word cache": chosen.pop("word_cache")}
+    if elmo.bundle.dictionary:
+        inputs["the dictionary"] = elmo.bundle.dictionary.sha256
     del chosen["model"]  # a name is not an identity
     return Identity(chosen, inputs)
 

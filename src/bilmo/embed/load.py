@@ -5,6 +5,7 @@ Knows: layouts, Embedder, files of word vectors. Blind to: what is embedded.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import torch
 from bilmo.embed import word_cache_file
 from bilmo.embed.embedder import Embedder
 from bilmo.embed.options import Start, check_precision
+from bilmo.embed.texts import SPLIT_RULES
 from bilmo.embed.word_cache_file import WordVectors
 from bilmo.errors import WeightsError
 from bilmo.formats import bilmtf_word_cache
@@ -21,6 +23,7 @@ from bilmo.formats.hdf5 import is_hdf5
 from bilmo.net.config import Precision
 from bilmo.net.device import device_of
 from bilmo.store.bundle import Bundle
+from bilmo.text import dictionary as dictionaries
 
 
 def load(
@@ -28,6 +31,7 @@ def load(
     *,
     start: Start = "settled",
     lang: str = "auto",
+    dictionary: str | PathLike[str] | None = None,
     batch_tokens: int | None = None,
     precision: Precision = "float32",
     device: str | torch.device = "cpu",
@@ -39,6 +43,8 @@ def load(
         vectors; "zero" is a state of zeros; "carry" continues where the previous call ended, row by row, as the old
         systems do.
     lang: how raw text becomes tokens: "spaces" (already tokenized), "en", "west", "zh", or "auto", which detects it.
+    dictionary: a file of words that are never split, one per line, for Chinese text; it replaces the one that the model
+        may have.
     batch_tokens: maximum number of tokens computed at once; a larger batch needs more memory and changes no vector.
     precision: "int8" computes matrix products with 8-bit integers, which makes large models faster; its vectors are
         close to those of "float32", but not equal.
@@ -52,8 +58,12 @@ def load(
     """
     check_precision(precision)
     device_of(device)  # a device that is missing is reported before the model is read
+    words = None if dictionary is None else dictionaries.read(Path(dictionary))
     bundle = layouts.read(Path(path))
-    words = None if word_cache is None else _word_vectors(Path(word_cache), bundle, precision)
+    if words is not None:
+        dictionaries.check_lang(bundle.lang if lang == "auto" and bundle.lang in SPLIT_RULES else lang)
+        bundle = replace(bundle, dictionary=words)
+    vectors = None if word_cache is None else _word_vectors(Path(word_cache), bundle, precision)
     return Embedder(
         bundle,
         start=start,
@@ -61,7 +71,7 @@ def load(
         batch_tokens=batch_tokens,
         precision=precision,
         device=device,
-        word_vectors=words,
+        word_vectors=vectors,
     )
 
 

@@ -57,7 +57,7 @@ class LoadedModel:
         self.start = start
         self.precision = precision
         self.lang = lang
-        self.split = splitter_for(lang, bundle.lang, bundle.vocab)
+        self.split = splitter_for(lang, bundle.lang, bundle.vocab, bundle.dictionary)
         self.batch_tokens = batch_tokens
         """Maximum number of tokens in a batch; None chooses it automatically."""
         settled_start = bundle.start if start == "settled" else None

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bilmo.errors import OutputError
 from bilmo.ids.batch import Sentence
 from bilmo.ids.vocab import Vocab
+from bilmo.text.dictionary import Dictionary
 from bilmo.text.split import Splitter, detect, splitter
 
 Floats = NDArray[np.floating[Any]]
@@ -35,7 +36,7 @@ SPLIT_RULES = ("en", "west", "zh")
 """Values of `lang` that split raw text."""
 
 
-def splitter_for(lang: str, model_lang: str, vocab: Vocab | None) -> Splitter:
+def splitter_for(lang: str, model_lang: str, vocab: Vocab | None, dictionary: Dictionary | None = None) -> Splitter:
     """A function from a text to its sentences; an empty text is one empty sentence.
 
     "auto" keeps the tokens of a text that is already tokenized, and splits all other text as the training text of the
@@ -46,7 +47,8 @@ def splitter_for(lang: str, model_lang: str, vocab: Vocab | None) -> Splitter:
         splitter(lang)  # refuses an unknown name now, not at the first text
 
     def split(text: str) -> list[list[str]]:
-        return splitter(_lang_of(text, model_lang, vocab) if lang == "auto" else lang)(text) or [[]]
+        how = _lang_of(text, model_lang, vocab) if lang == "auto" else lang
+        return splitter(how, dictionary)(text) or [[]]
 
     return split
 

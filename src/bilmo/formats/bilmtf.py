@@ -224,7 +224,8 @@ def write(bundle: Bundle, folder: Path) -> list[str]:
             text = "".join(f"{word}\n" for word in bundle.vocab.words)
             (partial / "vocab.txt").write_text(text, encoding="utf-8", newline="\n")
     dropped = ["the softmax"] if bundle.has_softmax else []
-    return dropped + (["the settled start"] if bundle.start else [])
+    dropped += ["the settled start"] if bundle.start else []
+    return dropped + (["the dictionary"] if bundle.dictionary else [])
 
 
 def _check_it_fits(bundle: Bundle) -> None:

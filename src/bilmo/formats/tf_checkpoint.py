@@ -52,7 +52,7 @@ def find(folder: Path) -> Path | None:
     if record.is_file():
         with record.open("rb") as file:
             text = file.read(2**20).decode("utf-8", "replace")
-        said = re.search(r"""^\s*model_checkpoint_path\s*:\s*["']([^"'\n]*)["']""", text, re.MULTILINE)
+        said = re.search(r"""^[ \t]*model_checkpoint_path\s*:\s*["']([^"'\n]*)["']""", text, re.MULTILINE)
         if said and (last := re.split(r"[/\\]", said[1])[-1]) in names:
             return folder / last
     steps = {name: int((re.findall(r"-([0-9]+)$", name) or [-1])[0]) for name in names}

@@ -22,6 +22,7 @@ from bilmo.net.config import BiLMConfig
 from bilmo.net.softmax import Softmax
 from bilmo.net.state import State
 from bilmo.store.tensors_file import sha256_of_tensors
+from bilmo.text.dictionary import Dictionary
 
 Shape = tuple[int, ...]
 Identified = Literal["words", "layers", "all"]
@@ -44,6 +45,8 @@ class Bundle:
     """The settled state of one row; None if the model does not store it."""
     lang: str = ""
     """How the training text was split, by the name of the rules; empty if that is not known."""
+    dictionary: Dictionary | None = None
+    """Words that the Chinese rules keep whole."""
     card: str = ""
     """The model card, in Markdown."""
     notes: list[str] = field(default_factory=list)

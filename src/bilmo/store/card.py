@@ -56,6 +56,8 @@ def facts_of(bundle: Bundle) -> list[tuple[str, str]]:
         facts.append(("forget bias", str(cell.forget_bias)))
     facts.append(("vector", f"{config.layers + 1} layers of {config.vector_width}"))
     facts.append(("vocabulary", f"{len(bundle.vocab):,} words" if bundle.vocab else "none"))
+    if bundle.dictionary:
+        facts.append(("dictionary", f"{len(bundle.dictionary.words):,} words that are never split"))
     facts.append(("softmax", "yes" if bundle.has_softmax else "no"))
     facts.append(("settled start", "stored" if bundle.start else "computed on loading"))
     return facts

@@ -1,4 +1,4 @@
-"""Our model folder: config.json, model.safetensors, vocab.txt, chars.txt, README.md.
+"""Our model folder: config.json, model.safetensors, vocab.txt, chars.txt, dictionary.txt, README.md.
 
 Knows: Bundle, safetensors. Blind to: other layouts, training.
 """
@@ -22,8 +22,11 @@ from bilmo.store.card import card_of, fact_in
 from bilmo.store.hashed_folder import NOT_KNOWN, HashedFolder, NewFolder, check_format, check_own_hash, write_text
 from bilmo.store.tensors_file import finite_weights
 from bilmo.store.validate import checked, parse_json, same_length, with_path_in_error
+from bilmo.text import dictionary as dictionaries
 
 CONFIG, WEIGHTS, VOCAB, CHARS, CARD = "config.json", "model.safetensors", "vocab.txt", "chars.txt", "README.md"
+DICTIONARY = "dictionary.txt"
+"""The user's dictionary by which the training text was split; most models have none."""
 DType = Literal["float32", "float16"]
 FORMAT = 3
 REMEDY = "Download or convert the model again."
@@ -72,6 +75,8 @@ def _fill(bundle: Bundle, partial: Path, folder: Path, dtype: DType = "float32")
         files.write_lines(VOCAB, bundle.vocab.words)
     if bundle.chars:
         files.write_lines(CHARS, bundle.chars.lines())
+    if bundle.dictionary:
+        files.write_lines(DICTIONARY, bundle.dictionary.words)
     files.write_json(CONFIG, {"bilmo_format": FORMAT, "network": asdict(bundle.config), "lang": bundle.lang})
     # A card may have file names in it that are not UTF-8.
     write_text(partial / CARD, bundle.card or card_of(bundle), escaped=True)
@@ -152,6 +157,7 @@ def _read(folder: Path, config: FolderConfig) -> Bundle:
         chars=chars,
         start=State.from_named(start) if start else None,
         lang=config.lang,
+        dictionary=dictionaries.read(files.check(DICTIONARY)) if DICTIONARY in files.hashes else None,
         card=_read_card(folder),
     )
 

@@ -144,7 +144,7 @@ def _lock(output: Path, work: Path, kind: str, keeps: Collection[str]) -> tuple[
         try:
             _check_ours(output, work, kind, keeps)
             made = [folder for folder in work.parents if not folder.exists()]
-            if not work.exists() or (work / LOCK).exists():  # else it is an empty folder of the user
+            if not work.exists() or _names(work):  # else it is an empty folder of the user
                 made = [work, *made]
             work.mkdir(parents=True, exist_ok=True)
             lock.acquire(timeout=0)

@@ -83,6 +83,8 @@ def read(path: Path, only: Collection[str] | None = None, most: int | None = Non
 Entry = tuple[str, NDArray[np.float32]]
 Wanted = Callable[[str], bool]
 
+PEEK = 8192
+"""Bytes that decide whether a file is text; the time for it grows with their square."""
 TEXT_ENTRY = re.compile(rb"[^\n]+?(?:[ \t]+[-+.\deE]+){3}(?:\s|\Z)")
 NARROW_ENTRY = {n: re.compile(rb"\S+(?:[ \t]+[-+.\deE]+){%d}(?:\s|\Z)" % n) for n in (1, 2)}
 """A word and its first numbers as text. Binary data almost never looks like three numbers in a row; with fewer numbers,
@@ -104,7 +106,7 @@ def _entries(path: Path, file: IO[bytes], wanted: Wanted) -> Iterator[Entry]:
     number, width = map(int, header)  # word2vec: how many words, how wide
     if not 0 < width <= WIDEST:
         raise TextError(f"{path}: its first line declares vectors of width {width}; accepted: 1 to {WIDEST}")
-    if NARROW_ENTRY.get(width, TEXT_ENTRY).match(cast("io.BufferedReader", file).peek()):
+    if NARROW_ENTRY.get(width, TEXT_ENTRY).match(cast("io.BufferedReader", file).peek()[:PEEK]):
         yield from _text(path, lines, width, wanted, number)
     else:
         yield from _binary(path, file, width, wanted, number)

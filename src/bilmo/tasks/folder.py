@@ -11,6 +11,7 @@ from bilmo.embed.embedder import Embedder
 from bilmo.tasks import all as tasks
 from bilmo.tasks.core import task_folder as folders
 from bilmo.tasks.core.spec import AnyEstimator
+from bilmo.tasks.core.task_folder import files_of as files_of
 from bilmo.tasks.core.task_folder import save as save
 
 

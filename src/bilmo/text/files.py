@@ -97,7 +97,7 @@ def text_lines(path: Path) -> Iterator[str]:
 def all_lines(paths: Iterable[Path]) -> Iterator[str]:
     """Lines of many text files, one after the other; a folder means all files in it, a zip all files it holds."""
     for path in files(paths):
-        if path != STDIN and zipfile.is_zipfile(path):
+        if path != STDIN and path.is_file() and zipfile.is_zipfile(path):  # not a pipe or a device, which may never end
             yield from _zipped(path)
         else:
             yield from text_lines(path)

@@ -2,19 +2,21 @@
 
 Nothing is lost or changed: the tokens of a text, joined, are the text without its white space.
 
-Knows: regex, rjieba. Blind to: files, ids.
+Knows: regex, rjieba, dictionaries. Blind to: files, ids.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import chain, islice
 from typing import Literal
 
 import regex
 
 from bilmo.errors import TextError
+from bilmo.text.dictionary import Dictionary
+from bilmo.text.simplified import simplified
 
 Lang = Literal["spaces", "en", "west", "zh"]
 """How text is split: at spaces, by English rules, by rules for any language with spaces, or as Chinese."""
@@ -25,13 +27,18 @@ SAMPLE = 2000
 """Number of lines from which the way to split is detected."""
 
 
-def splitter(how: str) -> Splitter:
-    """The splitter of that name.
+def splitter(how: str, dictionary: Dictionary | None = None) -> Splitter:
+    """The splitter of that name; only "zh" uses the dictionary.
 
     >>> splitter("en")("He didn't go. She did!")
     [['He', 'did', "n't", 'go', '.'], ['She', 'did', '!']]
     """
-    known: dict[str, Splitter] = {"spaces": at_spaces, "en": english, "west": western, "zh": chinese}
+    known: dict[str, Splitter] = {
+        "spaces": at_spaces,
+        "en": english,
+        "west": western,
+        "zh": partial(chinese, dictionary=dictionary),
+    }
     if how not in known:
         raise TextError(f"lang is {how!r}; accepted: auto, {', '.join(known)}")
     return known[how]
@@ -149,24 +156,49 @@ def _without_clitic(token: str) -> list[str]:
 
 CHINESE_ENDS = frozenset("。！？!?．…；;")
 CHINESE_CLOSERS = frozenset("”’」』）》】\"')")
+HAN = regex.compile(r"\p{Han}")
 RUN = regex.compile(r"\p{Han}+|[^\p{Han}]+")
 
 
-def chinese(line: str) -> list[list[str]]:
-    """Split words by rjieba and sentences at end marks; text in other scripts is split by Western rules."""
-    cut = _chinese_words()
+def chinese(line: str, dictionary: Dictionary | None = None) -> list[list[str]]:
+    """Split words by rjieba and sentences at end marks; text in other scripts is split by Western rules.
+
+    Words of the dictionary are always tokens.
+    """
     sentences: list[list[str]] = []
     sentence: list[str] = []
     ended = False
-    for run in RUN.findall(line):
-        tokens = cut(run) if regex.match(r"\p{Han}", run) else [token for token, _ in _tokens(run)]
-        for token in tokens:
-            if ended and token not in CHINESE_CLOSERS and token[0] not in CHINESE_ENDS:
-                sentences.append(sentence)
-                sentence, ended = [], False
-            sentence.append(token)
-            ended = ended or token[0] in CHINESE_ENDS
+    for token in _chinese_tokens(line, dictionary):
+        if ended and token not in CHINESE_CLOSERS and token[0] not in CHINESE_ENDS:
+            sentences.append(sentence)
+            sentence, ended = [], False
+        sentence.append(token)
+        ended = ended or token[0] in CHINESE_ENDS
     return [*sentences, sentence] if sentence else sentences
+
+
+def _chinese_tokens(line: str, dictionary: Dictionary | None) -> Iterator[str]:
+    """Tokens, found in a simplified copy of the line, because rjieba knows few words in traditional characters."""
+    plain = simplified(line)
+    after = 0
+    for begin, end in dictionary.spans(plain) if dictionary else ():
+        yield from _unlisted(line[after:begin], plain[after:begin])
+        yield line[begin:end]
+        after = end
+    yield from _unlisted(line[after:], plain[after:])
+
+
+def _unlisted(text: str, plain: str) -> Iterator[str]:
+    """The tokens of a text without words of the dictionary; `plain` is its simplified copy."""
+    cut = _chinese_words()
+    for run in RUN.finditer(plain):
+        at = run.start()
+        if not HAN.match(plain, at):
+            yield from (token for token, _ in _tokens(run[0]))
+            continue
+        for word in cut(run[0]):
+            yield text[at : at + len(word)]
+            at += len(word)
 
 
 @cache

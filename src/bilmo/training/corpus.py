@@ -28,6 +28,7 @@ from bilmo.net.config import STRICT
 from bilmo.store.atomic import new_folder
 from bilmo.store.hashed_folder import HashedFolder, NewFolder, check_own_hash
 from bilmo.store.validate import checked, parse_json
+from bilmo.text.dictionary import Dictionary
 from bilmo.text.split import splitter
 
 Side = Literal["train", "held_out"]
@@ -127,9 +128,17 @@ def _mapped(path: Path, kind: str) -> NDArray[Any]:
     return np.memmap(path, dtype=kind, mode="r")
 
 
-def build(lines: Iterable[str], lang: str, folder: Path, *, held_out: float, seed: int) -> Corpus:
+def build(
+    lines: Iterable[str],
+    lang: str,
+    folder: Path,
+    *,
+    held_out: float,
+    seed: int,
+    dictionary: Dictionary | None = None,
+) -> Corpus:
     """Read text once, split it as `lang` says, and write its ids; the folder appears when it is complete."""
-    split = splitter(lang)
+    split = splitter(lang, dictionary)
     with new_folder(folder) as partial:
         numbers: dict[str, int] = {mark: n for n, mark in enumerate(MARKS)}  # by first occurrence
         counts = array("q", [0] * len(MARKS))

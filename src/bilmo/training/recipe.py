@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from importlib.resources import files
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,6 +40,8 @@ class TextRecipe:
 
     lang: str = "auto"
     """How text is split: auto, spaces (tokens are separated by spaces), en, west, zh."""
+    dictionary: str | None = None
+    """zh: a file of words that are never split, one per line; it is saved with the model."""
     held_out: float = 0.02
     """Share of the paragraphs that are used for evaluation instead of training."""
     min_count: int = 1
@@ -260,7 +263,7 @@ def read(name: str, changes: dict[str, Any] | None = None) -> Recipe:
     except (ValueError, RecursionError) as error:  # also for numbers of thousands of digits, or lists in lists in lists
         raise ConfigError(f"recipe {where}: is not TOML ({error})") from None
     checked(data, Recipe, f"recipe {where}")  # the file itself, before settings are replaced
-    changes = changes or {}
+    changes = {key: str(value) if isinstance(value, PathLike) else value for key, value in (changes or {}).items()}
     if {"minutes", "epochs"} <= changes.keys():
         raise ConfigError("minutes and epochs are both given; use only one of them")
     if "epochs" in changes:

@@ -31,6 +31,8 @@ from bilmo.store.checkpoint import CHECKPOINT, START_OVER
 from bilmo.store.output import check_output
 from bilmo.store.run import WORK, Identity, open_run, started_with
 from bilmo.store.validate import sha256_of
+from bilmo.text import dictionary as dictionaries
+from bilmo.text.dictionary import Dictionary
 from bilmo.text.files import STDIN, all_lines, files
 from bilmo.text.split import choose_split
 from bilmo.training import corpus as corpora
@@ -79,13 +81,14 @@ def train(
     """
     device = device_of(recipe.train.device)  # a device that is missing is reported before the text is read
     _check_inputs(texts, folder, recipe, base)
-    identity = _identity(texts, recipe, base)
+    dictionary = _dictionary(recipe, base)
+    identity = _identity(texts, recipe, base, dictionary)
     _check_length(folder, identity)
     with open_run(folder, folder / WORK, kind="training run", identity=identity, keeps=KEEPS) as run:
         unread = STDIN in texts and (run.work / CORPUS).exists()
         if not (run.work / CORPUS).exists():
             yield Reading()
-        corpus = _corpus(texts, run.work / CORPUS, recipe, reading)
+        corpus = _corpus(texts, run.work / CORPUS, recipe, dictionary, reading)
         words = corpus.words
         if base is None:
             plan = plan_model(recipe.network, recipe.text, words, corpus.counts)
@@ -129,7 +132,7 @@ def train(
                         _save(loop, path, log)
                 elif isinstance(event, Evaluation):
                     if event.best:
-                        bundle = loop.bundle()
+                        bundle = replace(loop.bundle(), dictionary=dictionary if corpus.facts.lang == "zh" else None)
                         section = card.markdown(loop.progress, event)
                         model_folder.publish(replace(bundle, card=card_of(bundle, section)), folder)
                     log_event(event, log)
@@ -147,14 +150,24 @@ def _check_inputs(texts: list[Path], folder: Path, recipe: Recipe, base: Base | 
     for text in (*texts, *([] if base else _vectors_file(recipe))):
         if text != STDIN and not text.exists():
             raise TextError(f"{text}: there is no such file")
-    check_output([folder], texts=texts, files=_vectors_file(recipe))
+    dictionary = [Path(recipe.text.dictionary)] if recipe.text.dictionary is not None else []
+    check_output([folder], texts=texts, files=[*_vectors_file(recipe), *dictionary])
     if base and len(base.bundle.config.directions) < 2:
         raise ConfigError(f"{base.name}: is {base.bundle.config.directions[0]} only; bilmo trains both directions")
 
 
-def _identity(texts: list[Path], recipe: Recipe, base: Base | None) -> Identity:
+def _dictionary(recipe: Recipe, base: Base | None) -> Dictionary | None:
+    """The dictionary of the recipe, or of the model to fine-tune."""
+    if recipe.text.dictionary is None:
+        return base.bundle.dictionary if base else None
+    dictionaries.check_lang(recipe.text.lang)
+    return dictionaries.read(Path(recipe.text.dictionary))
+
+
+def _identity(texts: list[Path], recipe: Recipe, base: Base | None, dictionary: Dictionary | None) -> Identity:
     """What a run must have in common with the one that it resumes."""
     settings = asdict(recipe) | {"add_words": base.add_words if base else None}
+    del settings["text"]["dictionary"]  # its content counts, not its name
     head_first = base is not None and not base.bundle.has_softmax and recipe.train.head_first > 0
     if recipe.train.same_at_any_length and not head_first:
         for name in LENGTH:
@@ -165,6 +178,8 @@ def _identity(texts: list[Path], recipe: Recipe, base: Base | None) -> Identity:
     for path in _vectors_file(recipe):
         if path.is_file():
             inputs["the word vectors"] = sha256_of(path)
+    if dictionary:
+        inputs["the dictionary"] = dictionary.sha256
     if base:
         inputs["the model to fine-tune"] = base.bundle.identity("all")
     return Identity(settings, inputs)
@@ -198,13 +213,26 @@ def _vectors_file(recipe: Recipe) -> list[Path]:
 
 
 def _corpus(
-    texts: list[Path], folder: Path, recipe: Recipe, reading: Callable[[Iterator[str]], Iterable[str]]
+    texts: list[Path],
+    folder: Path,
+    recipe: Recipe,
+    dictionary: Dictionary | None,
+    reading: Callable[[Iterator[str]], Iterable[str]],
 ) -> Corpus:
     """The corpus of this run; the text is read if there is none yet."""
     if folder.exists():
         return Corpus(folder)
     lang, lines = choose_split(all_lines(texts), recipe.text.lang)
-    return corpora.build(reading(lines), lang, folder, held_out=recipe.text.held_out, seed=recipe.train.seed)
+    if recipe.text.dictionary is not None:
+        dictionaries.check_lang(lang)
+    return corpora.build(
+        reading(lines),
+        lang,
+        folder,
+        held_out=recipe.text.held_out,
+        seed=recipe.train.seed,
+        dictionary=dictionary,
+    )
 
 
 def _resume(loop: Loop, path: Path, folder: Path) -> None:

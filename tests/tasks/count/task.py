@@ -14,6 +14,7 @@ from bilmo.tasks.core.measure import Score, by_label
 from bilmo.tasks.core.settings import Settings
 from bilmo.tasks.core.spec import Dataset, PredictionInput, Prepared, Task
 from bilmo.tasks.data.rows import row
+from bilmo.tasks.data.splitting import ModelSplit
 from bilmo.tasks.network.probabilities import Probabilities
 from bilmo.text.files import lines
 
@@ -117,7 +118,7 @@ class Count(Task[Pair, PairItem, int, CountSettings]):
         return Dataset([pair for pair, _ in found], [int(answer) for _, answer in found], "pairs")
 
     def prepare(
-        self, data: Dataset[Pair, int], settings: CountSettings, model_split: str
+        self, data: Dataset[Pair, int], settings: CountSettings, model_split: ModelSplit
     ) -> tuple[PreparedCount, list[int], list[str]]:
         prepared = PreparedCount(answers=tuple(sorted(set(data.answers))))
         return prepared, prepared.check(data.examples, data.answers), ["counting is easy"]

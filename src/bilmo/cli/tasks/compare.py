@@ -69,7 +69,7 @@ def compare(task: AnyTask) -> Callable[..., None]:
 
         checked = check_settings(settings, task.settings)
         if output:
-            check_task_output(output, model, [train, dev, test], vectors)
+            check_task_output(output, model, [train, dev, test], vectors, checked.dictionary)
         elmo = load(model, device=device)
         train_data = read_data(task, train, form, checked)
         dev_data, test_data = (read_data(task, path, form, checked) if path else None for path in (dev, test))

@@ -56,7 +56,7 @@ def fit(task: AnyTask) -> Callable[..., None]:
         from bilmo.tasks.network.words import load_vectors
 
         checked = check_settings(settings, task.settings)
-        check_task_output(output, model, [train, dev, test], vectors)
+        check_task_output(output, model, [train, dev, test], vectors, checked.dictionary)
         elmo = load(model, device=device) if checked.elmo_at != "none" else None
         given = load_vectors(vectors) if vectors else None
         estimator = task.estimator()(elmo, vectors=given, cache=cache, **settings)

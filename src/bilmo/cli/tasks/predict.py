@@ -51,21 +51,23 @@ def predict(
     The format of the input is detected from its name and its first lines, and reported. Lines that start with a trained
     label and a tab are read as `label<TAB>text`. `label text` is recognized only if the training examples had this
     format. CSV and TSV may have a single column of texts, or a first row with column names. Raw text for a tagger is
-    split into sentences and tokens according to `--lang` of `bilmo fit`.
+    split into sentences and tokens according to `--lang` of `bilmo fit`. Pairs for entailment may be lines with two
+    texts and a tab between them.
     """
     from bilmo import progress
     from bilmo.cli.show import messages
     from bilmo.embed.inputs import is_text
-    from bilmo.formats.open import files_of
+    from bilmo.formats import open as layouts
     from bilmo.store.atomic import new_file
     from bilmo.store.output import check_output
-    from bilmo.tasks.folder import load
+    from bilmo.tasks.folder import files_of, load
     from bilmo.text.files import STDIN
 
+    estimator = load(saved, elmo=model)
     if output:
         texts = [] if is_text(input) else [Path(input)]
-        check_output([output], texts=texts, files=[*saved.glob("*"), *(files_of(model) if model else [])])
-    estimator = load(saved, elmo=model)
+        bilm = layouts.files_of(model) if model else []
+        check_output([output], texts=texts, files=[*files_of(saved), *bilm])
     if estimator.elmo is not None and device != "cpu":
         estimator.elmo.to(device)
     prepared = estimator.prepared_

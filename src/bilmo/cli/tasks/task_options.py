@@ -108,13 +108,13 @@ def with_settings(
     return function
 
 
-def check_task_output(output: Path, model: Path, data: Iterable[Path | None], vectors: str | None) -> None:
-    """Refuse an output that is one of the inputs of a task."""
+def check_task_output(output: Path, model: Path, data: Iterable[Path | None], *files: str | None) -> None:
+    """Refuse an output that is one of the inputs of a task: its data, or other files."""
     from bilmo.formats.open import files_of
     from bilmo.store.output import check_output
 
-    files = [*files_of(model), *([Path(vectors)] if vectors else [])]
-    check_output([output], texts=[path for path in data if path], files=files)
+    others = [Path(file) for file in files if file]
+    check_output([output], texts=[path for path in data if path], files=[*files_of(model), *others])
 
 
 def read_data(task: AnyTask, path: Path, form: str, settings: Settings) -> Dataset[Any, Any]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from numpy.typing import NDArray
 
@@ -31,15 +32,22 @@ def write(path: Path, table: Table) -> list[str]:
     return []
 
 
-def opener(path: Path) -> Callable[[Path, str], IO[bytes]]:
+def opener(path: Path) -> Callable[[Path, str], AbstractContextManager[IO[bytes]]]:
     """The function that opens a file for writing, compressed according to its ending."""
     ending = path.suffix.lower()
     if ending == ".zst":
         zstd = need(ZSTD_MODULE, extra="zst", purpose=f"Writing {path}")
-        opened: Callable[[Path, str], IO[bytes]] = zstd.open
+        opened: Callable[[Path, str], AbstractContextManager[IO[bytes]]] = zstd.open
         return opened
-    known: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
+    known: dict[str, Callable[..., Any]] = {".gz": _gzip_open, ".xz": lzma.open}
     return known.get(ending, Path.open)
+
+
+@contextmanager
+def _gzip_open(path: Path, mode: str) -> Iterator[IO[bytes]]:
+    """Like `gzip.open`, but without the name and the time of the file, so that equal runs write equal files."""
+    with path.open(mode) as file, gzip.GzipFile("", mode, fileobj=file, mtime=0) as packed:
+        yield cast("IO[bytes]", packed)
 
 
 def line(row: EmbeddedText, spec: VectorSpec, about: dict[str, str] | None = None) -> bytes:

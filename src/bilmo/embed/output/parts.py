@@ -106,6 +106,10 @@ class Parts:
         del self.facts[number:]
         kept = set(self.files)
         for file in self._run.work.glob(PARTS):
+            if file not in kept and file.is_dir():
+                raise OutputError(
+                    f"{file}: is a folder, but bilmo writes a file of this name. Rename it, or remove it."
+                )
             if file not in kept:
                 file.unlink()
 

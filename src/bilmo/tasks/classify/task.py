@@ -14,7 +14,7 @@ from bilmo.tasks.classify.settings import ClassifySettings
 from bilmo.tasks.core.labels import Label, PreparedLabels, labels_of
 from bilmo.tasks.core.spec import Dataset, PredictionInput, Task
 from bilmo.tasks.data import labelled
-from bilmo.tasks.data.splitting import RawText, choose_text_split, split_texts
+from bilmo.tasks.data.splitting import ModelSplit, RawText, choose_task_dictionary, choose_text_split, split_texts
 
 if TYPE_CHECKING:
     from bilmo.tasks.classify.classifier import Classifier
@@ -47,7 +47,7 @@ class PreparedClassify(PreparedLabels[RawText, TextItem, ClassifySettings]):
     def items(self, examples: Sequence[RawText], answers: Sequence[Label] | None = None) -> list[TextItem]:
         """Texts as lists of sentences; strings are split."""
         labels = self.numbers(answers, len(examples))
-        texts = split_texts(examples, self.lang)
+        texts = split_texts(examples, self.lang, self.dictionary)
         return [TextItem(text, label) for text, label in zip(texts, labels, strict=True)]
 
     def head(self, input: TaskInput, settings: ClassifySettings) -> TextHead:
@@ -92,12 +92,13 @@ class Classify(Task[RawText, TextItem, Label, ClassifySettings]):
         return Dataset([example.text for example in found], [example.label for example in found], source.form)
 
     def prepare(
-        self, data: Dataset[RawText, Label], settings: ClassifySettings, model_split: str
+        self, data: Dataset[RawText, Label], settings: ClassifySettings, model_split: ModelSplit
     ) -> tuple[PreparedClassify, list[Label], list[str]]:
         """Collect the labels, and choose how strings are split."""
         labels, answers = labels_of(data.answers)
-        lang = choose_text_split(settings.lang, data.examples, model_split)
-        return PreparedClassify(labels=labels, lang=lang, form=data.form), answers, []
+        lang = choose_text_split(settings.lang, data.examples, model_split.lang)
+        dictionary = choose_task_dictionary(settings.dictionary, lang, model_split)
+        return PreparedClassify(labels=labels, lang=lang, dictionary=dictionary, form=data.form), answers, []
 
     def estimator(self) -> type[Classifier]:
         """Classifier."""

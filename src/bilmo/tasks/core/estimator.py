@@ -27,6 +27,7 @@ from bilmo.tasks.core.examples import TrainingExamples, listed_data, prepare_exa
 from bilmo.tasks.core.loop import TrainingLoop
 from bilmo.tasks.core.settings import Settings, check_settings
 from bilmo.tasks.core.spec import Answer, AnyTask, Dataset, Example, ItemT, Prepared, SettingsT
+from bilmo.tasks.data.splitting import ModelSplit
 from bilmo.tasks.network.batch import Batcher, tokens_of
 from bilmo.tasks.network.head import TaskNetwork
 from bilmo.tasks.network.input import CHAR_MOST, CHAR_WINDOW, LearnedMix, TaskInput
@@ -344,7 +345,9 @@ def run_items(
     return [found[k] for k in range(len(items))]
 
 
-def model_split(elmo: Embedder | None) -> str:
-    """How the training text of a biLM was split; empty where the model does not name any rules."""
-    found = elmo.bundle.lang if elmo is not None else ""
-    return found if found in SPLIT_RULES else ""
+def model_split(elmo: Embedder | None) -> ModelSplit:
+    """How the training text of a biLM was split, as far as the model says."""
+    if elmo is None:
+        return ModelSplit()
+    lang, dictionary = elmo.bundle.lang, elmo.bundle.dictionary
+    return ModelSplit(lang if lang in SPLIT_RULES else "", dictionary.words if dictionary else ())

@@ -12,6 +12,7 @@ from typing import Generic
 
 from bilmo.errors import TextError
 from bilmo.tasks.core.spec import Answer, Dataset, Example, ItemT, Prepared, SettingsT, Task
+from bilmo.tasks.data.splitting import ModelSplit
 from bilmo.tasks.network.batch import tokens_of
 
 UNBALANCED = 10
@@ -45,11 +46,11 @@ def prepare_examples(
     train: Dataset[Example, Answer],
     dev: Dataset[Example, Answer] | None,
     settings: SettingsT,
-    model_split: str,
+    model_split: ModelSplit,
 ) -> tuple[Prepared[Example, ItemT, Answer, SettingsT], TrainingExamples[ItemT, Answer]]:
     """Prepare a task for its training examples, and these for the task.
 
-    model_split: how the training text of the biLM was split; empty where that is unknown.
+    model_split: how the training text of the biLM was split.
     """
     train = listed_data(train)
     prepared, answers, notes = task.prepare(train, settings, model_split)

@@ -24,9 +24,10 @@ from bilmo.tasks.core.estimator import Estimator, Training
 from bilmo.tasks.core.events import Epoch, Event, Finished, Progress
 from bilmo.tasks.core.spec import Answer, Dataset, Example, ItemT, SettingsT
 from bilmo.tasks.network.words import identity as identity_of_words
+from bilmo.text.dictionary import Dictionary
 
-LENGTH = ("epochs", "patience")
-"""Settings that may change when a run is resumed: no step depends on them."""
+NOT_COMPARED = ("epochs", "patience", "dictionary")
+"""Settings that may change when a run is resumed: no step depends on them. Of a dictionary, the words are compared."""
 
 
 def fit(
@@ -60,13 +61,14 @@ def _identity(
     dev: Dataset[Example, Answer] | None,
 ) -> Identity:
     """What a run must have in common with the one that it resumes."""
-    settings = {name: value for name, value in asdict(task.settings_).items() if name not in LENGTH}
+    settings = {name: value for name, value in asdict(task.settings_).items() if name not in NOT_COMPARED}
     examples = [(part.examples, part.answers) if part is not None else None for part in (train, dev)]
     return Identity(
         settings={"task": task.task.name} | settings,
         inputs={
             "the biLM": task.elmo.bundle.identity() if task.elmo is not None else "",
             "the word vectors": identity_of_words(task.vectors),
+            "the dictionary": Dictionary(task.prepared_.dictionary).sha256,
             "the examples": hashlib.sha256(json.dumps(examples, default=_plain).encode()).hexdigest(),
         },
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from os import PathLike
 from typing import Any, TypeVar
 
 from bilmo.errors import ConfigError
@@ -41,6 +42,8 @@ class Settings(InputSettings):
     """Maximum norm of all gradients together."""
     lang: str = "auto"
     """How raw text is split: auto, spaces (already tokenized), en, west, zh."""
+    dictionary: str | None = None
+    """File of words that are never split, one per line; for Chinese text. The task keeps them."""
     seed: int = 1
     """Random seed; the same seed gives the same result."""
 
@@ -80,6 +83,8 @@ def check_settings(given: Mapping[str, Any], kind: type[SettingsT]) -> SettingsT
     if unknown:
         raise ConfigError(f"there is no setting {', '.join(unknown)}; accepted: {', '.join(accepted)}")
     values = dict(given)
+    if isinstance(values.get("dictionary"), PathLike):
+        values["dictionary"] = str(values["dictionary"])
     mix = values.get("mix")
     if isinstance(mix, int):
         values["mix"] = (mix,)

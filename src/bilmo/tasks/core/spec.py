@@ -24,6 +24,7 @@ from bilmo.net.config import MAX_SIZE, STRICT
 from bilmo.tasks.core.measure import Score
 from bilmo.tasks.core.settings import Settings
 from bilmo.tasks.data.rows import SUFFIXES
+from bilmo.tasks.data.splitting import ModelSplit
 from bilmo.tasks.network.probabilities import Probabilities
 
 if TYPE_CHECKING:
@@ -66,6 +67,9 @@ class Prepared(ABC, Generic[Example, ItemT, Answer, SettingsT]):
     """A task that knows its data. Its fields are plain values, which are saved with the task."""
 
     __pydantic_config__ = STRICT
+
+    dictionary: tuple[str, ...] = ()
+    """Words that the Chinese rules keep whole, where the task splits text."""
 
     @abstractmethod
     def check(self, examples: Sequence[Example], answers: Sequence[Answer]) -> list[Answer]:
@@ -146,13 +150,13 @@ class Task(ABC, Generic[Example, ItemT, Answer, SettingsT]):
 
     @abstractmethod
     def prepare(
-        self, data: Dataset[Example, Answer], settings: SettingsT, model_split: str
+        self, data: Dataset[Example, Answer], settings: SettingsT, model_split: ModelSplit
     ) -> tuple[Prepared[Example, ItemT, Answer, SettingsT], list[Answer], list[str]]:
         """Learn labels and the like from training examples.
 
         Returns also the checked answers as plain values, and what a user should know about the data.
 
-        model_split: how the training text of the biLM was split; empty where that is unknown.
+        model_split: how the training text of the biLM was split.
         """
 
     @abstractmethod

@@ -24,6 +24,7 @@ from torch import Tensor
 from bilmo.embed.embedder import Embedder
 from bilmo.embed.load import load as load_model
 from bilmo.errors import ConfigError, NotAModel, WeightsError
+from bilmo.formats.open import files_of as files_of_model
 from bilmo.ids.vocab import Vocab
 from bilmo.net.config import STRICT, BiLMConfig
 from bilmo.store import model_folder as folders
@@ -160,6 +161,13 @@ def load(
     if not (path / CONFIG).is_file():
         raise NotAModel(NOT_A_TASK.format(path))
     return read_published(lambda: _read_config(path / CONFIG), lambda config: _load(path, config, tasks, elmo))
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The files of a saved task, and of the biLM at its recorded path."""
+    bilm = _read_config(folder / CONFIG).bilm
+    inside = [file for file in folder.rglob("*") if file.is_file()]
+    return inside + (files_of_model(Path(bilm.name)) if bilm and bilm.name else [])
 
 
 def _load(

@@ -1,17 +1,31 @@
 """How raw text is split into tokens: as asked for, or, for "auto", as the biLM's text was or as detected.
 
-Knows: splitters. Blind to: tasks, files.
+Knows: splitters, dictionaries. Blind to: tasks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from bilmo.ids.batch import Sentence, listed
-from bilmo.text.split import detect, splitter
+from bilmo.text import dictionary as dictionaries
+from bilmo.text.dictionary import Dictionary
+from bilmo.text.split import Splitter, detect, splitter
 
 RawText = str | Sequence[str]
 """A text, or its tokens where it is split already."""
+
+
+@dataclass(frozen=True)
+class ModelSplit:
+    """How the training text of a biLM was split."""
+
+    lang: str = ""
+    """The name of the rules; empty where that is unknown."""
+    dictionary: tuple[str, ...] = ()
+    """Words that the Chinese rules keep whole."""
 
 
 def choose_task_split(asked: str, lines: Iterable[str], model_split: str) -> str:
@@ -27,6 +41,22 @@ def choose_task_split(asked: str, lines: Iterable[str], model_split: str) -> str
     return model_split if model_split and found != "spaces" else found
 
 
+def choose_task_dictionary(path: str | None, lang: str, model: ModelSplit) -> tuple[str, ...]:
+    """The words of the dictionary that a task keeps: those of a file, or those of the biLM.
+
+    lang: how text is split; "auto" where that is not known yet.
+    """
+    if path is not None:
+        dictionaries.check_lang(lang)
+        return dictionaries.read(Path(path)).words
+    return model.dictionary if lang in ("auto", "zh") else ()
+
+
+def task_splitter(lang: str, dictionary: tuple[str, ...]) -> Splitter:
+    """The splitter of a task, with the words of its dictionary."""
+    return splitter(lang, Dictionary(dictionary) if dictionary else None)
+
+
 def choose_text_split(asked: str, texts: Iterable[RawText], model_split: str) -> str:
     """The name of the splitter for the strings among some texts.
 
@@ -37,9 +67,9 @@ def choose_text_split(asked: str, texts: Iterable[RawText], model_split: str) ->
     return "spaces" if asked == "auto" and not strings else lang
 
 
-def split_texts(texts: Sequence[RawText], lang: str) -> list[list[Sentence]]:
+def split_texts(texts: Sequence[RawText], lang: str, dictionary: tuple[str, ...]) -> list[list[Sentence]]:
     """The sentences of each text. Strings are split; tokens are one sentence."""
-    split = splitter(lang)
+    split = task_splitter(lang, dictionary)
     tokens = iter(listed([text for text in texts if not isinstance(text, str)]))
     found: list[list[Sentence]] = []
     for text in texts:

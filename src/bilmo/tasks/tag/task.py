@@ -19,7 +19,7 @@ from bilmo.tasks.core.measure import Score, by_span, by_token
 from bilmo.tasks.core.spec import Dataset, PredictionInput, Prepared, Task, check_labels
 from bilmo.tasks.data import columns, spans
 from bilmo.tasks.data.rows import row
-from bilmo.tasks.data.splitting import choose_task_split
+from bilmo.tasks.data.splitting import ModelSplit, choose_task_dictionary, choose_task_split, task_splitter
 from bilmo.tasks.network.probabilities import Probabilities
 from bilmo.tasks.tag.settings import TagSettings
 from bilmo.text.split import SAMPLE, splitter
@@ -117,7 +117,7 @@ class PreparedTag(Prepared[Tokens, SentenceItem, Tags, TagSettings]):
         rows = iter(source.rows)
         first = list(islice(rows, SAMPLE))
         lang = choose_task_split(settings.lang, first, self.model_split)
-        split = splitter(lang)
+        split = task_splitter(lang, self.dictionary)
         # A line without tokens is an example too, so that the numbers of sentences match the lines.
         sentences: Iterator[Tokens] = (sentence for line in chain(first, rows) for sentence in split(line) or [[]])
         return PredictionInput(f"{columns.FORMS['lines']}, split as {lang}", sentences)
@@ -171,7 +171,7 @@ class Tag(Task[Tokens, SentenceItem, Tags, TagSettings]):
         return Dataset([example.tokens for example in found], [example.tags for example in found], source.form)
 
     def prepare(
-        self, data: Dataset[Tokens, Tags], settings: TagSettings, model_split: str
+        self, data: Dataset[Tokens, Tags], settings: TagSettings, model_split: ModelSplit
     ) -> tuple[PreparedTag, list[Tags], list[str]]:
         """Collect the tags, and detect their scheme."""
         answers = _check_lengths(data.examples, data.answers)
@@ -185,12 +185,18 @@ class Tag(Task[Tokens, SentenceItem, Tags, TagSettings]):
         if len(labels) < 2:
             raise TextError(f"every token has the same tag ({', '.join(labels)}); there is nothing to learn")
         if len(labels) > MOST_TAGS:
-            tokens, some = sum(map(len, answers)), ", ".join(dict.fromkeys(tag for tags in answers for tag in tags[:3]))
+            found = Counter(tag for tags in answers for tag in tags)
+            some = ", ".join(tag[:30] for tag in islice(found, 3))
             raise TextError(
-                f"{len(labels):,} different tags for {tokens:,} tokens, such as {some[:60]}; a tagger predicts at most "
-                f"{MOST_TAGS:,}. They are probably in another column: set it with --column, or column= in Python."
+                f"{len(labels):,} different tags for {found.total():,} tokens, such as {some}; a tagger predicts at "
+                f"most {MOST_TAGS:,}. They are probably in another column: set it with --column, or column= in Python."
             )
-        prepared = PreparedTag(labels=tuple(labels), scheme=scheme, model_split=model_split)
+        prepared = PreparedTag(
+            labels=tuple(labels),
+            scheme=scheme,
+            model_split=model_split.lang,
+            dictionary=choose_task_dictionary(settings.dictionary, settings.lang, model_split),
+        )
         return prepared, answers, _violations(data.examples, answers, scheme, violations)
 
     def estimator(self) -> type[Tagger]:

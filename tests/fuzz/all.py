@@ -1,0 +1,36 @@
+"""All targets, by name, in the order of the table."""
+
+from __future__ import annotations
+
+from fuzz import commands, faults, models, runs, sentences, texts
+from fuzz.target import Target
+
+KINDS: tuple[type[Target], ...] = (
+    models.ModelFolder,
+    models.SoftmaxFolder,
+    models.ForgedFolder,
+    models.ZippedModel,
+    models.ForgedZip,
+    models.Hdf5,
+    models.Checkpoint,
+    models.ManyLangs,
+    models.ForgedPickle,
+    models.WordCache,
+    texts.TextFiles,
+    texts.VectorsFile,
+    texts.Recipes,
+    texts.TaskData,
+    runs.EmbeddingRun,
+    runs.TrainingRun,
+    runs.TaskRun,
+    runs.ClassifierFolder,
+    runs.TaggerFolder,
+    runs.ForgedTask,
+    sentences.Sentences,
+    sentences.Texts,
+    commands.Commands,
+    faults.Kills,
+    faults.TwoRuns,
+    faults.FullDisk,
+)
+TARGETS = {kind.name: kind for kind in KINDS}
