@@ -14,6 +14,7 @@ from bilmo.tasks.classify.task import CLASSIFY
 from bilmo.tasks.core.settings import check_settings
 from bilmo.tasks.core.spec import AnyTask, Dataset
 from bilmo.tasks.entail.task import ENTAIL
+from bilmo.tasks.roles.task import ROLES
 from bilmo.tasks.tag.task import TAG
 
 DATA = Path(os.environ.get("BILMO_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -46,7 +47,8 @@ PUBLISHED = {
         "with features made by hand and WordNet, had 0.846 (Lai and Hockenmaier 2014)",
     ),
 }
-"""Results of comparable models without ELMo. There is none for wikigold: every paper splits it in another way."""
+"""Results of comparable models without ELMo. There is none for wikigold, which every paper splits in another way, and
+none for roles, whose words are not those of the published data."""
 
 
 def found(*parts: str) -> Path:
@@ -112,7 +114,20 @@ def sick() -> DataSet:
     return DataSet("sick", *(read(ENTAIL, found("sick", name)) for name in names))
 
 
-SETS = {"sst5": sst5, "trec": trec, "wnut17": wnut17, "wikigold": wikigold, "ud_english_ewt": ewt, "sick": sick}
+def roles() -> DataSet:
+    """The predicates are marked."""
+    return DataSet("roles", *(read(ROLES, found("roles", f"{part}.jsonl.xz")) for part in ("train", "dev", "test")))
+
+
+SETS = {
+    "sst5": sst5,
+    "trec": trec,
+    "wnut17": wnut17,
+    "wikigold": wikigold,
+    "ud_english_ewt": ewt,
+    "sick": sick,
+    "roles": roles,
+}
 
 
 def slice_of(data: DataSet, number: int | None) -> DataSet:

@@ -39,6 +39,7 @@ EXAMPLES = {
         "bilmo fit classify en --train reviews.tsv -o my-classifier",
         "bilmo fit tag en --train entities.conll -o my-tagger",
         "bilmo fit entail en --train pairs.tsv -o my-entailment",
+        "bilmo fit roles en --train roles.jsonl -o my-roles",
     ),
     "predict": (
         "bilmo predict my-classifier reviews.txt",

@@ -10,7 +10,6 @@ import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -23,11 +22,11 @@ from bilmo.tasks.data import spans
 from bilmo.tasks.data.frame_columns import NONE, PREDICATE
 from bilmo.tasks.data.frames import Frame, Marked
 from bilmo.tasks.data.rows import row
-from bilmo.tasks.data.splitting import choose_task_split
+from bilmo.tasks.data.splitting import ModelSplit, choose_task_dictionary, split_lines
 from bilmo.tasks.network.probabilities import Probabilities
 from bilmo.tasks.roles.measure import by_argument
 from bilmo.tasks.roles.settings import RolesSettings
-from bilmo.text.split import SAMPLE, splitter
+from bilmo.text.split import splitter
 
 if TYPE_CHECKING:
     from bilmo.tasks.network.batch import Text
@@ -115,12 +114,7 @@ class PreparedRoles(Prepared[Sentence, RolesItem, Frames, RolesSettings]):
         source = files.detect_input_form(path, form)
         if source.form != "lines":
             return PredictionInput(files.FORMS[source.form], files.read_sentences(source))
-        rows = iter(source.rows)
-        first = list(islice(rows, SAMPLE))
-        lang = choose_task_split(settings.lang, first, self.model_split)
-        split = splitter(lang)
-        # A line without tokens is an example too, so that the numbers of sentences match the lines.
-        sentences: Iterator[Sentence] = (sentence for line in chain(first, rows) for sentence in split(line) or [[]])
+        lang, sentences = split_lines(source.rows, settings.lang, self.model_split, self.dictionary)
         return PredictionInput(f"{files.FORMS['lines']}, split as {lang}", sentences)
 
     def header(self, form: str, *, probabilities: bool) -> str | None:
@@ -169,7 +163,7 @@ class Roles(Task[Sentence, RolesItem, Frames, RolesSettings]):
         return Dataset(marked, [example.frames for example in found], source.form)
 
     def prepare(
-        self, data: Dataset[Sentence, Frames], settings: RolesSettings, model_split: str
+        self, data: Dataset[Sentence, Frames], settings: RolesSettings, model_split: ModelSplit
     ) -> tuple[PreparedRoles, list[Frames], list[str]]:
         """Collect the roles."""
         answers = _checked(data.examples, data.answers)
@@ -192,7 +186,12 @@ class Roles(Task[Sentence, RolesItem, Frames, RolesSettings]):
             if other
             else []
         )
-        return PreparedRoles(roles=tuple(sorted(roles)), model_split=model_split), answers, notes
+        prepared = PreparedRoles(
+            roles=tuple(sorted(roles)),
+            model_split=model_split.lang,
+            dictionary=choose_task_dictionary(settings.dictionary, settings.lang, model_split),
+        )
+        return prepared, answers, notes
 
     def estimator(self) -> type[RoleLabeler]:
         """RoleLabeler."""
