@@ -29,11 +29,11 @@ def write(path, number=30, seed=0):
     lines = []
     for tokens, found in zip(*clauses(number, seed), strict=True):
         if path.suffix == ".jsonl":
-            verbs = [{"index": frame.index, "lemma": "x", "tags": frame.tags} for frame in found]
+            verbs = [{"index": frame.predicate, "lemma": "x", "tags": frame.tags} for frame in found]
             lines.append(json.dumps({"words": tokens, "pos": tokens, "verbs": verbs}))
             continue
         columns = [brackets(frame.tags) for frame in found]
-        targets = {frame.index for frame in found}
+        targets = {frame.predicate for frame in found}
         for k, token in enumerate(tokens):
             roles = [cells[k] for cells in columns]
             if path.suffix == ".2012":
@@ -64,8 +64,8 @@ def test_every_form_is_learned_scored_and_predicted(run, model, tmp_path, name):
     assert written[0] == written[1]
     sentences, wanted = clauses(8, seed=1)
     assert [example.tokens for example in written[0]] == sentences
-    assert [[frame.index for frame in example.frames] for example in written[0]] == [
-        [frame.index for frame in one] for one in wanted
+    assert [[frame.predicate for frame in example.frames] for example in written[0]] == [
+        [frame.predicate for frame in one] for one in wanted
     ]  # those that the file marks
 
 

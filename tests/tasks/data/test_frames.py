@@ -70,7 +70,7 @@ down\t-\t*)
 
 
 def entry(example):
-    verbs = [{"index": f.index, "lemma": "x", "sense": "x.01", "tags": list(f.tags)} for f in example.frames]
+    verbs = [{"index": f.predicate, "lemma": "x", "sense": "x.01", "tags": list(f.tags)} for f in example.frames]
     return json.dumps({"id": 7, "words": example.tokens, "pos": ["X"] * len(example.tokens), "verbs": verbs})
 
 
@@ -99,7 +99,7 @@ def asked(path, form="auto"):
 def test_the_same_examples_in_every_form(tmp_path, name):
     (tmp_path / name).write_text(WRITTEN[name], encoding="utf-8")
     assert read(tmp_path / name) == EXAMPLES
-    marked = [Marked(example.tokens, [frame.index for frame in example.frames]) for example in EXAMPLES]
+    marked = [Marked(example.tokens, [frame.predicate for frame in example.frames]) for example in EXAMPLES]
     assert asked(tmp_path / name) == marked
 
 

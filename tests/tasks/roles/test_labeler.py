@@ -27,7 +27,7 @@ NEW = [*clauses(12, seed=9)[0], [], ["cow"], ["漢字", "saw"]]
 
 
 def marked(sentences, frames):
-    return [Marked(tokens, [frame.index for frame in one]) for tokens, one in zip(sentences, frames, strict=True)]
+    return [Marked(tokens, [frame.predicate for frame in one]) for tokens, one in zip(sentences, frames, strict=True)]
 
 
 @pytest.fixture(scope="module")
@@ -98,10 +98,10 @@ def test_only_legal_frames_are_predicted(fitted, seed, lengths):
     for one, frames in zip([*sentences, *asked], task.predict([*sentences, *asked]), strict=True):
         tokens = one.tokens if isinstance(one, Marked) else one
         if isinstance(one, Marked):
-            assert [frame.index for frame in frames] == one.predicates
+            assert [frame.predicate for frame in frames] == one.predicates
         for frame in frames:
             assert len(frame.tags) == len(tokens) and spans.scheme_of([frame.tags]) == ("BIO", [])
-            assert [k for k, tag in enumerate(frame.tags) if tag == "B-V"] == [frame.index]
+            assert [k for k, tag in enumerate(frame.tags) if tag == "B-V"] == [frame.predicate]
 
 
 def test_saved_loaded_pickled_and_cloned(fitted, tiny, tmp_path):
@@ -115,7 +115,7 @@ def test_saved_loaded_pickled_and_cloned(fitted, tiny, tmp_path):
 def test_a_long_sentence_full_of_predicates(fitted):
     long = ["cat", "saw", "dog", "."] * 150
     (found,) = fitted.predict([Marked(long, range(1, 600, 4))])
-    assert [frame.index for frame in found] == list(range(1, 600, 4))
+    assert [frame.predicate for frame in found] == list(range(1, 600, 4))
 
 
 def test_batches_have_fewer_sentences_with_many_predicates(fitted):
@@ -127,7 +127,7 @@ def test_batches_have_fewer_sentences_with_many_predicates(fitted):
 
 def test_peculiarities_of_the_data_are_reported(tiny):
     sentences, frames = clauses(20)
-    frames[1] = [Frame(frame.index, ["O" if tag == "B-V" else tag for tag in frame.tags]) for frame in frames[1]]
+    frames[1] = [Frame(frame.predicate, ["O" if tag == "B-V" else tag for tag in frame.tags]) for frame in frames[1]]
     assert frames[1]
     first = next(RoleLabeler(tiny, **SMALL).events(Dataset(sentences, frames), dev=Dataset(sentences, frames)))
     assert isinstance(first, Started) and "V" not in first.labels and first.labels["A0"] > 0

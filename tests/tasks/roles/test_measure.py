@@ -60,8 +60,8 @@ def test_a_file_with_known_answers(tmp_path):
     """
     found = by_argument(frames(tmp_path, TRUE), frames(tmp_path, PREDICTED))
     details = dict(found.details)
-    assert (found.name, found.value) == ("role F1", pytest.approx(2 * 3 / (6 + 7)))
-    assert (details["precision"], details["recall"]) == (pytest.approx(3 / 7), pytest.approx(3 / 6))
+    assert found.name == "role F1" and found.value == pytest.approx(2 * 3 / (6 + 7))
+    assert [details["precision"], details["recall"]] == pytest.approx([3 / 7, 3 / 6])
     assert details["predicates with all roles correct"] == 0 and details["F1 of the predicates"] == 1
     rows = {row.label: (row.correct, row.predicted, row.true) for row in found.labels}
     assert rows == {"A0": (2, 2, 3), "A1": (0, 2, 2), "A2": (0, 1, 0), "AM": (0, 1, 0), "R-A0": (1, 1, 1)}
@@ -124,7 +124,7 @@ def counted(true, predicted):
                 plain = marked[at][0].removeprefix("C-")
                 if plain != "V":
                     parts = tuple(tuple(marked[b][1:]) for b in groups if groups[b] == at)
-                    found.add((frame.index, plain, parts))
+                    found.add((frame.predicate, plain, parts))
         triples.append(found)
     return len(triples[0] & triples[1]), len(triples[1]), len(triples[0])
 

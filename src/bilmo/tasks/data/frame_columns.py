@@ -117,7 +117,7 @@ def conll2012(path: Path, rows: Iterable[str]) -> Iterator[tuple[list[str], list
             raise TextError(
                 f"{path}, line {block.first}: {block.width} columns; CoNLL-2012 has at least {FIRST_2012 + 1}"
             )
-        frames = []
+        frames: list[ColumnFrame] = []
         for number in range(FIRST_2012, block.width - 1):
             tags = block.tags(number)
             if f"B-{PREDICATE}" not in tags:

@@ -31,7 +31,7 @@ COLUMNS = (".conll", ".props")
 class Frame(NamedTuple):
     """A predicate of a sentence, and the roles of the words around it."""
 
-    index: int
+    predicate: int
     """The position of the predicate among the words, counted from 0."""
     tags: Sequence[str]
     """One BIO tag per word, such as `B-ARG0`, `I-ARG0` or `O`; the predicate itself is `B-V`."""
@@ -137,9 +137,11 @@ def _verb(verb: Any, place: str, labelled: bool) -> ColumnFrame:
     if not isinstance(index, int) or isinstance(index, bool):
         found = 'has no "index"' if index is None else f'"index" is {index!r:.40}'
         raise TextError(f"{place}: {found}; it must be the position of the predicate, counted from 0")
-    if labelled and not is_tokens(tags):
+    if not labelled:
+        return index, []
+    if not is_tokens(tags):
         raise TextError(f'{place}: needs "tags", a list with one string per word')
-    return index, tags if labelled else []
+    return index, tags
 
 
 def problem_of(tokens: Sequence[str], frames: Sequence[ColumnFrame], *, tagged: bool = True) -> str:

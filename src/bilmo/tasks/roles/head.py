@@ -77,7 +77,7 @@ class RolesHead(Head[RolesItem, Frames]):
 
     def read(self, input: TaskInput, items: Sequence[RolesItem]) -> TaskVectors:
         """The sentences after the lower half."""
-        inputs = input([item.text for item in items])
+        inputs: TaskVectors = input([item.text for item in items])
         return replace(inputs, vectors=self.lower(inputs.vectors, inputs.mask))
 
     def predicate_scores(self, read: TaskVectors) -> Tensor:

@@ -74,7 +74,7 @@ def _by_predicate(
 ) -> Iterator[tuple[Tags | None, Tags | None]]:
     """The true and the predicted tags of each predicate; None where one of them has no such predicate."""
     for a, b in zip(true, predicted, strict=True):
-        gold, guess = {frame.index: frame.tags for frame in a}, {frame.index: frame.tags for frame in b}
+        gold, guess = {frame.predicate: frame.tags for frame in a}, {frame.predicate: frame.tags for frame in b}
         for index in sorted(gold.keys() | guess.keys()):
             yield gold.get(index), guess.get(index)
 

@@ -85,7 +85,9 @@ class PreparedRoles(Prepared[Sentence, RolesItem, Frames, RolesSettings]):
         found = []
         for k, (example, tokens) in enumerate(zip(examples, sentences, strict=True)):
             marked = _marked(example, k)
-            learned = [(frame.index, [numbers[tag] for tag in frame.tags]) for frame in (answers[k] if answers else ())]
+            learned = [
+                (frame.predicate, [numbers[tag] for tag in frame.tags]) for frame in (answers[k] if answers else ())
+            ]
             found.append(RolesItem([tokens] if tokens else [], marked, learned))
         return found
 
@@ -159,7 +161,7 @@ class Roles(Task[Sentence, RolesItem, Frames, RolesSettings]):
         """Sentences, whose predicates are marked, and their frames."""
         source = files.detect_form(path, form)
         found = files.read_examples(source)
-        marked = [Marked(example.tokens, [frame.index for frame in example.frames]) for example in found]
+        marked = [Marked(example.tokens, [frame.predicate for frame in example.frames]) for example in found]
         return Dataset(marked, [example.frames for example in found], source.form)
 
     def prepare(
@@ -177,7 +179,7 @@ class Roles(Task[Sentence, RolesItem, Frames, RolesSettings]):
         if len(roles) > MOST_ROLES:
             some = ", ".join(sorted(roles)[:3])
             raise TextError(f"{len(roles):,} different roles, such as {some}; accepted: at most {MOST_ROLES}")
-        other = sum(frame.tags[frame.index] != f"B-{PREDICATE}" for frame in all_frames)
+        other = sum(frame.tags[frame.predicate] != f"B-{PREDICATE}" for frame in all_frames)
         notes = (
             [
                 f"{other:,} of {len(all_frames):,} predicates do not have the tag B-{PREDICATE}, which each predicted "
@@ -245,7 +247,7 @@ def _by_frame(shares: Probabilities, frames: int, tokens: int) -> list[list[floa
 def _entry(tokens: Sequence[str], frames: Frames, shares: Sequence[Sequence[float]]) -> dict[str, object]:
     """A sentence as JSON, in the form that is read."""
     verbs: list[dict[str, object]] = [
-        {"index": frame.index, "word": tokens[frame.index], "tags": list(frame.tags)} for frame in frames
+        {"index": frame.predicate, "word": tokens[frame.predicate], "tags": list(frame.tags)} for frame in frames
     ]
     for verb, values in zip(verbs, shares, strict=False):
         verb["probabilities"] = [round(value, 6) for value in values]
@@ -256,13 +258,13 @@ def _table(tokens: Sequence[str], frames: Frames, shares: Sequence[Sequence[floa
     """Rows with predicate, role and words; the probability of a role is that of the least probable of its tags."""
     for k, frame in enumerate(frames):
         for kind, start, end in spans.spans(frame.tags):
-            cells: list[object] = [frame.index, tokens[frame.index], kind, " ".join(tokens[start : end + 1])]
+            cells: list[object] = [frame.predicate, tokens[frame.predicate], kind, " ".join(tokens[start : end + 1])]
             yield [*cells, *([f"{min(shares[k][start : end + 1]):.4f}"] if shares else [])]
 
 
 def _columns(tokens: Sequence[str], frames: Frames) -> Iterator[str]:
     """CoNLL-2005: the words, the predicates, and one column of brackets for each; a blank line at the end."""
-    marked = {frame.index for frame in frames}
+    marked = {frame.predicate for frame in frames}
     columns = []
     for frame in frames:
         cells = ["*"] * len(tokens)
