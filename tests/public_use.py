@@ -23,6 +23,7 @@ from bilmo.embed.module import ElmoModule
 from bilmo.embed.perplexity import Perplexity
 from bilmo.embed.texts import Embedded
 from bilmo.net.state import State
+from bilmo.tasks.data.frames import Frame, Marked
 from bilmo.training.events import Event
 
 Floats = NDArray[np.floating[Any]]
@@ -119,6 +120,14 @@ def tasks() -> None:
     tagger = bilmo.Tagger(elmo, epochs=1, hidden=4, cache="layers")
     tagger.fit([["a", "cat"], ["the", "dog"]] * 8, [["O", "B-PET"]] * 16)
     assert_type(tagger.predict([["a", "cat"]]), list[Sequence[str]])
+    entailment = bilmo.Entailment(elmo, epochs=1, hidden=4, cache="layers")
+    entailment.fit([("a cat", "a pet"), ("a dog", "a cat")] * 8, [True, False] * 8)
+    assert_type(entailment.predict([("a cat", "a dog")]), NDArray[np.generic])
+    frames = [[Frame(1, ["B-A0", "B-V"])], []] * 8
+    labeler = bilmo.RoleLabeler(elmo, epochs=1, hidden=4, cache="layers").fit(
+        [["cat", "sat"], ["a", "cat"]] * 8, frames
+    )
+    assert_type(labeler.predict([["dog", "sat"], Marked(["dog", "sat"], [1])]), list[list[Frame]])
     assert_type(tagger.set_params(epochs=2).get_params(), dict[str, Any])
 
 

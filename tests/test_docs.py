@@ -53,6 +53,9 @@ def workplace(tmp_path, monkeypatch):
     (tmp_path / "reviews.tsv").write_text("".join(f"{row[:-1]} {k}\n" for k in range(12) for row in rows))
     sentences = "Anna\tB-PER\nLee\tI-PER\nsaw\tO\nOslo\tB-LOC\n\n", "the\tO\ncat\tO\nsat\tO\n\n"
     (tmp_path / "entities.conll").write_text("".join(f"{k}\tO\n{s}" for k in range(9) for s in sentences))
+    pairs = ("a cat saw a dog .\ta cat saw .\tentailment\n", "the cat sat .\ta dog sat on the mat .\tneutral\n")
+    rows = "".join(f"{k} {row}" for k in range(12) for row in pairs)
+    (tmp_path / "pairs.tsv").write_text(f"premise\thypothesis\tlabel\n{rows}")
     chinese = [" ".join(chosen.choices(["猫", "狗", "看见", "一只", "那", "跑"], k=8)) + " 。" for _ in range(60)]
     (tmp_path / "小说.txt").write_text("\n".join(chinese), encoding="utf-8")
     novel = "".join(f"玄德引兵来到涿郡。玄德大喜。第{k}回\n" for k in range(60))
@@ -63,6 +66,13 @@ def workplace(tmp_path, monkeypatch):
     (tmp_path / "评论.tsv").write_text("".join(f"好评\t味道很好{k}。\n差评\t太慢了{k}。\n" for k in range(12)), "utf-8")
     tagged = "".join(f"{k}\tO\n宝玉\tB-PER\n在\tO\n金陵\tB-LOC\n。\tO\n\n" for k in range(18))
     (tmp_path / "实体.conll").write_text(tagged, encoding="utf-8")
+    pair = '{{"sentence1": "猫看见狗{}。", "sentence2": "{}", "label": "{}"}}\n'
+    said = [("狗在那。", "entailment"), ("没有狗。", "contradiction")] * 12
+    (tmp_path / "句对.jsonl").write_text("".join(pair.format(k, *one) for k, one in enumerate(said)), encoding="utf-8")
+    frame = '{{"words": ["{}", "{}", "{}"], "verbs": [{{"index": 1, "tags": ["B-ARG0", "B-V", "B-ARG1"]}}]}}\n'
+    for name, words in (("roles.jsonl", ("cat", "saw", "dog")), ("角色.jsonl", ("猫", "看见", "狗"))):
+        rows = (frame.format(f"{words[0]}{k}", *words[1:]) for k in range(24))
+        (tmp_path / name).write_text("".join(rows), encoding="utf-8")
     (tmp_path / "glove.txt").write_text("the 0.1 0.2 0.3\ncat 0.3 0.1 0.2\n")
     monkeypatch.chdir(tmp_path)
     with serving() as mirror:  # of a published model that the pages install

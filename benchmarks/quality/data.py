@@ -13,6 +13,8 @@ from typing import Any
 from bilmo.tasks.classify.task import CLASSIFY
 from bilmo.tasks.core.settings import check_settings
 from bilmo.tasks.core.spec import AnyTask, Dataset
+from bilmo.tasks.entail.task import ENTAIL
+from bilmo.tasks.roles.task import ROLES
 from bilmo.tasks.tag.task import TAG
 
 DATA = Path(os.environ.get("BILMO_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -39,8 +41,14 @@ PUBLISHED = {
     "trec": (0.928, "CNN, word2vec of width 300, static (Kim 2014)"),
     "wnut17": (0.4078, "BiLSTM-CRF with transfer learning, SpinningBytes in the shared task (2017)"),
     "ud_english_ewt": (0.9540, "Stanza, from raw text (Qi et al. 2020)"),
+    "sick": (
+        0.713,
+        "an LSTM over both sentences, trained on SICK alone (Bowman et al. 2015); the best system of the shared task, "
+        "with features made by hand and WordNet, had 0.846 (Lai and Hockenmaier 2014)",
+    ),
 }
-"""Results of comparable models without ELMo. There is none for wikigold: every paper splits it in another way."""
+"""Results of comparable models without ELMo. There is none for wikigold, which every paper splits in another way, and
+none for roles, whose words are not those of the published data."""
 
 
 def found(*parts: str) -> Path:
@@ -101,7 +109,25 @@ def ewt() -> DataSet:
     return DataSet("ud_english_ewt", train, dev, test)
 
 
-SETS = {"sst5": sst5, "trec": trec, "wnut17": wnut17, "wikigold": wikigold, "ud_english_ewt": ewt}
+def sick() -> DataSet:
+    names = ("SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt")
+    return DataSet("sick", *(read(ENTAIL, found("sick", name)) for name in names))
+
+
+def roles() -> DataSet:
+    """The predicates are marked."""
+    return DataSet("roles", *(read(ROLES, found("roles", f"{part}.jsonl.xz")) for part in ("train", "dev", "test")))
+
+
+SETS = {
+    "sst5": sst5,
+    "trec": trec,
+    "wnut17": wnut17,
+    "wikigold": wikigold,
+    "ud_english_ewt": ewt,
+    "sick": sick,
+    "roles": roles,
+}
 
 
 def slice_of(data: DataSet, number: int | None) -> DataSet:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from bilmo.net.layers import Layers as Layers
     from bilmo.net.mix import Mix as Mix
     from bilmo.tasks.classify.classifier import Classifier as Classifier
+    from bilmo.tasks.entail.entailment import Entailment as Entailment
+    from bilmo.tasks.roles.labeler import RoleLabeler as RoleLabeler
     from bilmo.tasks.tag.tagger import Tagger as Tagger
 
 __version__ = "0.1.0.dev0"
@@ -42,8 +44,10 @@ _HOMES = {
     "BilmoError": "bilmo.errors",
     "Classifier": "bilmo.tasks.classify.classifier",
     "Embedder": "bilmo.embed.embedder",
+    "Entailment": "bilmo.tasks.entail.entailment",
     "Layers": "bilmo.net.layers",
     "Mix": "bilmo.net.mix",
+    "RoleLabeler": "bilmo.tasks.roles.labeler",
     "Tagger": "bilmo.tasks.tag.tagger",
     "convert": "bilmo.api.convert",
     "embed_files": "bilmo.api.embed",

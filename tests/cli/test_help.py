@@ -10,9 +10,10 @@ import typer
 
 from bilmo.cli.app import app
 from bilmo.cli.show.examples import EXAMPLES
+from bilmo.tasks import all as tasks
 
 COMMANDS: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
-TASKS = ("classify", "tag")
+TASKS = tuple(task.name for task in tasks.TASKS)
 
 
 def test_every_command_has_examples():

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from bilmo.tasks.classify.task import CLASSIFY
 from bilmo.tasks.core.spec import AnyTask
+from bilmo.tasks.entail.task import ENTAIL
+from bilmo.tasks.roles.task import ROLES
 from bilmo.tasks.tag.task import TAG
 
 TASKS: tuple[AnyTask, ...] = (
     CLASSIFY,
     TAG,
+    ENTAIL,
+    ROLES,
 )

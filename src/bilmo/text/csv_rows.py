@@ -33,6 +33,17 @@ def csv_rows(path: Path, rows: Iterable[str]) -> Iterator[tuple[int, list[str]]]
         ) from None
 
 
+def first_csv_row(path: Path, first: Iterable[str]) -> list[str]:
+    """The first row, from the first lines of a file; empty if it has an error or extends over more than these lines.
+
+    Errors are reported when the file is read.
+    """
+    try:
+        return next(csv_rows(path, first), (0, []))[1]
+    except TextError:
+        return []
+
+
 def _next_row(reader: Iterator[list[str]]) -> list[str] | None:
     """The next row, however long its texts are; None at the end. The limit is one of the whole process."""
     limit = csv.field_size_limit(sys.maxsize)

@@ -38,6 +38,8 @@ EXAMPLES = {
     "fit": (
         "bilmo fit classify en --train reviews.tsv -o my-classifier",
         "bilmo fit tag en --train entities.conll -o my-tagger",
+        "bilmo fit entail en --train pairs.tsv -o my-entailment",
+        "bilmo fit roles en --train roles.jsonl -o my-roles",
     ),
     "predict": (
         "bilmo predict my-classifier reviews.txt",
@@ -48,6 +50,7 @@ EXAMPLES = {
     "compare": (
         "bilmo compare classify en --train reviews.tsv --seeds 3 -o table.md",
         "bilmo compare tag en --train entities.conll --seeds 3",
+        "bilmo compare entail en --train pairs.tsv --variants words,both,output,input+output",
     ),
 }
 """By command."""

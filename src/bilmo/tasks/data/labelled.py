@@ -13,7 +13,7 @@ from pathlib import Path
 from bilmo.errors import TextError
 from bilmo.tasks.data.source import Source, check_form, first_row, is_tokens, json_object, peek, suffix
 from bilmo.tasks.data.splitting import RawText
-from bilmo.text.csv_rows import csv_rows
+from bilmo.text.csv_rows import csv_rows, first_csv_row
 from bilmo.text.files import files, text_lines
 
 FORMS = {
@@ -53,7 +53,7 @@ def detect_input_form(path: Path, form: str, is_label: Callable[[str], bool], tr
     def chosen(path: Path, first: list[str]) -> str:
         found = _form(path, first)
         if found == "csv":
-            row = _first_csv_row(path, first)
+            row = first_csv_row(path, first)
             if len(row) == 2 and _columns(path, row, labelled=False) is None and not _labels(first, ",", is_label):
                 raise TextError(
                     f"{path}: two columns without names, and the first does not contain the trained labels. "
@@ -220,17 +220,6 @@ def _csv(path: Path, rows: Iterable[str], *, labelled: bool) -> Iterator[Entry]:
         if label == "":
             raise TextError(f"{path}, line {number}: the label is empty")
         yield label, row[columns[1]]
-
-
-def _first_csv_row(path: Path, first: list[str]) -> list[str]:
-    """The first row, from the first lines of a file; empty if it has an error or extends over more than these lines.
-
-    Errors are reported when the file is read.
-    """
-    try:
-        return next(csv_rows(path, first), (0, []))[1]
-    except TextError:
-        return []
 
 
 def _folder(path: Path) -> Iterator[Entry]:

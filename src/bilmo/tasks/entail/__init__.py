@@ -1,0 +1,1 @@
+"""One label per pair of texts."""
