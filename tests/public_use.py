@@ -109,6 +109,9 @@ def tasks() -> None:
     entailment = bilmo.Entailment(elmo, epochs=1, hidden=4, cache="layers")
     entailment.fit([("a cat", "a pet"), ("a dog", "a cat")] * 8, [True, False] * 8)
     assert_type(entailment.predict([("a cat", "a dog")]), NDArray[np.generic])
+    relations = bilmo.Relations(elmo, epochs=1, hidden=4, cache="layers")
+    relations.fit(["<e1>Cats</e1> eat <e2>mice</e2>", ("a cat", (0, 1), (2, 5))] * 8, ["Eats(e1,e2)", "Other"] * 8)
+    assert_type(relations.predict([(["a", "cat"], (0, 1), (1, 2))]), NDArray[np.generic])
     assert_type(tagger.set_params(epochs=2).get_params(), dict[str, Any])
 
 

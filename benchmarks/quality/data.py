@@ -14,6 +14,7 @@ from bilmo.tasks.classify.task import CLASSIFY
 from bilmo.tasks.core.settings import check_settings
 from bilmo.tasks.core.spec import AnyTask, Dataset
 from bilmo.tasks.entail.task import ENTAIL
+from bilmo.tasks.relate.task import RELATE
 from bilmo.tasks.tag.task import TAG
 
 DATA = Path(os.environ.get("BILMO_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -45,6 +46,7 @@ PUBLISHED = {
         "an LSTM over both sentences, trained on SICK alone (Bowman et al. 2015); the best system of the shared task, "
         "with features made by hand and WordNet, had 0.846 (Lai and Hockenmaier 2014)",
     ),
+    "relations": (0.840, "BiLSTM with attention, GloVe of width 100 (Att-BLSTM, Zhou et al. 2016)"),
 }
 """Results of comparable models without ELMo. There is none for wikigold: every paper splits it in another way."""
 
@@ -112,7 +114,21 @@ def sick() -> DataSet:
     return DataSet("sick", *(read(ENTAIL, found("sick", name)) for name in names))
 
 
-SETS = {"sst5": sst5, "trec": trec, "wnut17": wnut17, "wikigold": wikigold, "ud_english_ewt": ewt, "sick": sick}
+def relations() -> DataSet:
+    """The test set is the official one; there is no official dev set."""
+    train, test = (read(RELATE, found("relations", f"{part}.txt")) for part in ("train", "test"))
+    return DataSet("relations", train, None, test)
+
+
+SETS = {
+    "sst5": sst5,
+    "trec": trec,
+    "wnut17": wnut17,
+    "wikigold": wikigold,
+    "ud_english_ewt": ewt,
+    "sick": sick,
+    "relations": relations,
+}
 
 
 def slice_of(data: DataSet, number: int | None) -> DataSet:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from bilmo.net.mix import Mix as Mix
     from bilmo.tasks.classify.classifier import Classifier as Classifier
     from bilmo.tasks.entail.entailment import Entailment as Entailment
+    from bilmo.tasks.relate.relations import Relations as Relations
     from bilmo.tasks.tag.tagger import Tagger as Tagger
 
 __version__ = "0.1.0.dev0"
@@ -44,6 +45,7 @@ _HOMES = {
     "Entailment": "bilmo.tasks.entail.entailment",
     "Layers": "bilmo.net.layers",
     "Mix": "bilmo.net.mix",
+    "Relations": "bilmo.tasks.relate.relations",
     "Tagger": "bilmo.tasks.tag.tagger",
     "convert": "bilmo.api.convert",
     "evaluate": "bilmo.api.evaluate",

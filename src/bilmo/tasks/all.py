@@ -8,10 +8,12 @@ from __future__ import annotations
 from bilmo.tasks.classify.task import CLASSIFY
 from bilmo.tasks.core.spec import AnyTask
 from bilmo.tasks.entail.task import ENTAIL
+from bilmo.tasks.relate.task import RELATE
 from bilmo.tasks.tag.task import TAG
 
 TASKS: tuple[AnyTask, ...] = (
     CLASSIFY,
     TAG,
     ENTAIL,
+    RELATE,
 )
