@@ -21,6 +21,7 @@ from bilmo.embed.module import ElmoModule
 from bilmo.embed.perplexity import Perplexity
 from bilmo.embed.texts import Embedded
 from bilmo.net.state import State
+from bilmo.tasks.data.frames import Frame, Marked
 from bilmo.training.events import Event
 
 Floats = NDArray[np.floating[Any]]
@@ -112,6 +113,11 @@ def tasks() -> None:
     relations = bilmo.Relations(elmo, epochs=1, hidden=4, cache="layers")
     relations.fit(["<e1>Cats</e1> eat <e2>mice</e2>", ("a cat", (0, 1), (2, 5))] * 8, ["Eats(e1,e2)", "Other"] * 8)
     assert_type(relations.predict([(["a", "cat"], (0, 1), (1, 2))]), NDArray[np.generic])
+    frames = [[Frame(1, ["B-A0", "B-V"])], []] * 8
+    labeler = bilmo.RoleLabeler(elmo, epochs=1, hidden=4, cache="layers").fit(
+        [["cat", "sat"], ["a", "cat"]] * 8, frames
+    )
+    assert_type(labeler.predict([["dog", "sat"], Marked(["dog", "sat"], [1])]), list[list[Frame]])
     assert_type(tagger.set_params(epochs=2).get_params(), dict[str, Any])
 
 

@@ -73,6 +73,10 @@ def workplace(tmp_path, monkeypatch):
     pair = '{{"sentence1": "猫看见狗{}。", "sentence2": "{}", "label": "{}"}}\n'
     said = [("狗在那。", "entailment"), ("没有狗。", "contradiction")] * 12
     (tmp_path / "句对.jsonl").write_text("".join(pair.format(k, *one) for k, one in enumerate(said)), encoding="utf-8")
+    frame = '{{"words": ["{}", "{}", "{}"], "verbs": [{{"index": 1, "tags": ["B-ARG0", "B-V", "B-ARG1"]}}]}}\n'
+    for name, words in (("roles.jsonl", ("cat", "saw", "dog")), ("角色.jsonl", ("猫", "看见", "狗"))):
+        rows = (frame.format(f"{words[0]}{k}", *words[1:]) for k in range(24))
+        (tmp_path / name).write_text("".join(rows), encoding="utf-8")
     (tmp_path / "glove.txt").write_text("the 0.1 0.2 0.3\ncat 0.3 0.1 0.2\n")
     monkeypatch.chdir(tmp_path)
     with serving() as mirror:  # of a published model that the pages install

@@ -18,14 +18,15 @@ from small_runs import write_text
 from task_data import made
 
 NAMES = (
-    "BiLM BiLMConfig BilmoError Classifier Embedder Entailment Layers Mix Relations Tagger convert evaluate finetune "
-    "get load models train"
+    "BiLM BiLMConfig BilmoError Classifier Embedder Entailment Layers Mix Relations RoleLabeler Tagger convert "
+    "evaluate finetune get load models train"
 ).split()
 ESTIMATOR = {"answers", "confidence", "events", "fitted_network", "restore", "run", "store_layers", "training"}
 INTERNAL = {
     "Classifier": ESTIMATOR,
     "Entailment": ESTIMATOR,
     "Relations": ESTIMATOR,
+    "RoleLabeler": ESTIMATOR,
     "Tagger": ESTIMATOR,
     "Embedder": {"carried", "set_carried", "embed_rows", "sentences"},
     "BiLM": {"reset_parameters", "prepared", "layers"},

@@ -15,6 +15,7 @@ from bilmo.tasks.core.settings import check_settings
 from bilmo.tasks.core.spec import AnyTask, Dataset
 from bilmo.tasks.entail.task import ENTAIL
 from bilmo.tasks.relate.task import RELATE
+from bilmo.tasks.roles.task import ROLES
 from bilmo.tasks.tag.task import TAG
 
 DATA = Path(os.environ.get("BILMO_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -48,7 +49,8 @@ PUBLISHED = {
     ),
     "relations": (0.840, "BiLSTM with attention, GloVe of width 100 (Att-BLSTM, Zhou et al. 2016)"),
 }
-"""Results of comparable models without ELMo. There is none for wikigold: every paper splits it in another way."""
+"""Results of comparable models without ELMo. There is none for wikigold, which every paper splits in another way, and
+none for roles, whose words are not those of the published data."""
 
 
 def found(*parts: str) -> Path:
@@ -120,6 +122,11 @@ def relations() -> DataSet:
     return DataSet("relations", train, None, test)
 
 
+def roles() -> DataSet:
+    """The predicates are marked."""
+    return DataSet("roles", *(read(ROLES, found("roles", f"{part}.jsonl.xz")) for part in ("train", "dev", "test")))
+
+
 SETS = {
     "sst5": sst5,
     "trec": trec,
@@ -128,6 +135,7 @@ SETS = {
     "ud_english_ewt": ewt,
     "sick": sick,
     "relations": relations,
+    "roles": roles,
 }
 
 

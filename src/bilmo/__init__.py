@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from bilmo.tasks.classify.classifier import Classifier as Classifier
     from bilmo.tasks.entail.entailment import Entailment as Entailment
     from bilmo.tasks.relate.relations import Relations as Relations
+    from bilmo.tasks.roles.labeler import RoleLabeler as RoleLabeler
     from bilmo.tasks.tag.tagger import Tagger as Tagger
 
 __version__ = "0.1.0.dev0"
@@ -46,6 +47,7 @@ _HOMES = {
     "Layers": "bilmo.net.layers",
     "Mix": "bilmo.net.mix",
     "Relations": "bilmo.tasks.relate.relations",
+    "RoleLabeler": "bilmo.tasks.roles.labeler",
     "Tagger": "bilmo.tasks.tag.tagger",
     "convert": "bilmo.api.convert",
     "evaluate": "bilmo.api.evaluate",

@@ -9,6 +9,7 @@ from bilmo.tasks.classify.task import CLASSIFY
 from bilmo.tasks.core.spec import AnyTask
 from bilmo.tasks.entail.task import ENTAIL
 from bilmo.tasks.relate.task import RELATE
+from bilmo.tasks.roles.task import ROLES
 from bilmo.tasks.tag.task import TAG
 
 TASKS: tuple[AnyTask, ...] = (
@@ -16,4 +17,5 @@ TASKS: tuple[AnyTask, ...] = (
     TAG,
     ENTAIL,
     RELATE,
+    ROLES,
 )
