@@ -123,6 +123,9 @@ def tasks() -> None:
     entailment = bilmo.Entailment(elmo, epochs=1, hidden=4, cache="layers")
     entailment.fit([("a cat", "a pet"), ("a dog", "a cat")] * 8, [True, False] * 8)
     assert_type(entailment.predict([("a cat", "a dog")]), NDArray[np.generic])
+    relations = bilmo.Relations(elmo, epochs=1, hidden=4, cache="layers")
+    relations.fit(["<e1>Cats</e1> eat <e2>mice</e2>", ("a cat", (0, 1), (2, 5))] * 8, ["Eats(e1,e2)", "Other"] * 8)
+    assert_type(relations.predict([(["a", "cat"], (0, 1), (1, 2))]), NDArray[np.generic])
     frames = [[Frame(1, ["B-A0", "B-V"])], []] * 8
     labeler = bilmo.RoleLabeler(elmo, epochs=1, hidden=4, cache="layers").fit(
         [["cat", "sat"], ["a", "cat"]] * 8, frames

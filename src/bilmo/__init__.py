@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from bilmo.net.mix import Mix as Mix
     from bilmo.tasks.classify.classifier import Classifier as Classifier
     from bilmo.tasks.entail.entailment import Entailment as Entailment
+    from bilmo.tasks.relate.relations import Relations as Relations
     from bilmo.tasks.roles.labeler import RoleLabeler as RoleLabeler
     from bilmo.tasks.tag.tagger import Tagger as Tagger
 
@@ -47,6 +48,7 @@ _HOMES = {
     "Entailment": "bilmo.tasks.entail.entailment",
     "Layers": "bilmo.net.layers",
     "Mix": "bilmo.net.mix",
+    "Relations": "bilmo.tasks.relate.relations",
     "RoleLabeler": "bilmo.tasks.roles.labeler",
     "Tagger": "bilmo.tasks.tag.tagger",
     "convert": "bilmo.api.convert",

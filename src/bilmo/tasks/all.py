@@ -8,6 +8,7 @@ from __future__ import annotations
 from bilmo.tasks.classify.task import CLASSIFY
 from bilmo.tasks.core.spec import AnyTask
 from bilmo.tasks.entail.task import ENTAIL
+from bilmo.tasks.relate.task import RELATE
 from bilmo.tasks.roles.task import ROLES
 from bilmo.tasks.tag.task import TAG
 
@@ -15,5 +16,6 @@ TASKS: tuple[AnyTask, ...] = (
     CLASSIFY,
     TAG,
     ENTAIL,
+    RELATE,
     ROLES,
 )
