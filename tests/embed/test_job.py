@@ -217,6 +217,7 @@ def test_ctrl_c_keeps_finished_parts_and_says_so(forks, model, text, out):
     stopped = forks.run(*command, PART_TOKENS=30, after_part=signal.SIGINT)
     assert stopped.code == 130
     assert "note: finished parts are kept; the same command resumes the run" in stopped.err
+    assert f"To discard them: rm -r {folder_of(out)}" in stopped.err
     assert len(parts(out)) == 1
     assert "note: resumed; " in forks.run(*command, PART_TOKENS=30).err
 
