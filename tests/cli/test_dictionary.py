@@ -81,8 +81,8 @@ def test_a_converted_model_keeps_its_dictionary_or_says_that_it_is_dropped(train
     assert run("convert", "model", "converted").code == 0
     assert embedded(run("embed", "converted", LINES[0])) == SPLIT
     write_hdf5(trained / "old")
-    bilmo.load(trained / "old", dictionary=trained / "names.txt").save(trained / "new")
-    assert "dropped: the dictionary" in run("convert", "new", "again", "--to", "allennlp").err
+    bilmo.load(trained / "old", dictionary=trained / "names.txt").save(trained / "named")
+    assert "dropped: the dictionary" in run("convert", "named", "again", "--to", "allennlp").err
 
 
 def test_offsets_hold_in_the_output(run):
