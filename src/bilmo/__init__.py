@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bilmo.api.convert import convert as convert
+    from bilmo.api.embed import embed_files as embed_files
+    from bilmo.api.embed import word_cache as word_cache
     from bilmo.api.evaluate import evaluate as evaluate
     from bilmo.api.get import get as get
     from bilmo.api.models import models as models
@@ -50,12 +52,14 @@ _HOMES = {
     "RoleLabeler": "bilmo.tasks.roles.labeler",
     "Tagger": "bilmo.tasks.tag.tagger",
     "convert": "bilmo.api.convert",
+    "embed_files": "bilmo.api.embed",
     "evaluate": "bilmo.api.evaluate",
     "finetune": "bilmo.api.train",
     "get": "bilmo.api.get",
     "load": "bilmo.embed.load",
     "models": "bilmo.api.models",
     "train": "bilmo.api.train",
+    "word_cache": "bilmo.api.embed",
 }
 
 __all__ = sorted(_HOMES)
