@@ -126,6 +126,14 @@ def test_chinese_is_split_into_words(tiny):
     assert tokens[slice(*item.first)] == ["北京"] and "书" in tokens[slice(*item.second)][0]
 
 
+def test_words_of_a_dictionary_stay_whole(tiny, tmp_path):
+    (tmp_path / "words.txt").write_text("看见怪兽\n", encoding="utf-8")
+    some = ["<e1>猫</e1>看见<e2>怪兽</e2>。", "<e1>猫</e1>和<e2>狗</e2>。"] * 4
+    for dictionary, whole in ((str(tmp_path / "words.txt"), True), (None, False)):
+        task = Relations(tiny, **SMALL, epochs=1, dictionary=dictionary).fit(some, ["x", "y"] * 4)
+        assert any("看见怪兽" in sentence for sentence in task.prepared_.items(some[:1])[0].text) is whole
+
+
 @pytest.mark.parametrize(
     ("example", "message"),
     [
