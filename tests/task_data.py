@@ -10,6 +10,7 @@ import bilmo
 from bilmo.embed.loaded import settled
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
 from bilmo.store.bundle import Bundle
+from bilmo.tasks.data.frames import Frame
 
 COLOURS, ANIMALS, REST = ("red", "green", "blue"), ("cat", "dog", "cow"), ("the", "a", "saw", "and", "then", ".")
 
@@ -91,3 +92,47 @@ def documents(number: int, seed: int = 0) -> tuple[list[list[list[str]]], list[l
         found.append(story)
         answers.append(sorted(clusters.values()))
     return found, answers
+
+
+def related(number: int, seed: int = 0) -> tuple[list[str], list[str]]:
+    """An animal has a colour, in one direction or the other, if one is marked as e1 and the other as e2."""
+    draw = random.Random(seed)
+    found, labels = [], []
+    for k in range(number):
+        first, second = ((ANIMALS, COLOURS), (COLOURS, ANIMALS), (ANIMALS, ANIMALS), (COLOURS, COLOURS))[k % 4]
+        words = [*draw.choices(REST, k=3), draw.choice(ANIMALS), draw.choice(COLOURS)]
+        draw.shuffle(words)
+        marked = [f"<e1>{draw.choice(first)}</e1>", f"<e2>{draw.choice(second)}</e2>"]
+        places = sorted(draw.sample(range(6), 2))
+        for place, word in zip(reversed(places), reversed(marked), strict=True):
+            words.insert(place, word)
+        found.append(" ".join(words))
+        labels.append(("Has-Colour(e1,e2)", "Has-Colour(e2,e1)", "Other", "Other")[k % 4])
+    return found, labels
+
+
+def clauses(number: int, seed: int = 0) -> tuple[list[list[str]], list[list[Frame]]]:
+    """Who saw or fed whom, and when; the animals of one clause are not in the frame of another."""
+    draw = random.Random(seed)
+    tokens, frames = [], []
+    for _ in range(number):
+        sentence: list[str] = []
+        spans: list[list[tuple[str, int]]] = []  # for each clause its roles and their lengths
+        for _ in range(draw.randint(0, 2)):
+            who, whom = ([*draw.choices(COLOURS, k=draw.randint(0, 1)), draw.choice(ANIMALS)] for _ in range(2))
+            when = ["then"] * draw.randint(0, 1)
+            sentence += [*when, *who, draw.choice(("saw", "fed")), *whom, "."]
+            spans.append([("TMP", len(when)), ("A0", len(who)), ("V", 1), ("A1", len(whom)), ("", 1)])
+        tokens.append(sentence or ["the", "cow"])
+        frames.append([_frame(spans, k, len(sentence)) for k in range(len(spans))])
+    return tokens, frames
+
+
+def _frame(spans: list[list[tuple[str, int]]], number: int, length: int) -> Frame:
+    tags = []
+    for k, clause in enumerate(spans):
+        for role, size in clause:
+            kept = role and k == number
+            tags += [f"{'I' if j else 'B'}-{role}" if kept else "O" for j in range(size)]
+    assert len(tags) == length
+    return Frame(tags.index("B-V"), tags)

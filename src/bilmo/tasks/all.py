@@ -9,11 +9,15 @@ from bilmo.tasks.classify.task import CLASSIFY
 from bilmo.tasks.core.spec import AnyTask
 from bilmo.tasks.coref.task import COREF
 from bilmo.tasks.entail.task import ENTAIL
+from bilmo.tasks.relate.task import RELATE
+from bilmo.tasks.roles.task import ROLES
 from bilmo.tasks.tag.task import TAG
 
 TASKS: tuple[AnyTask, ...] = (
     CLASSIFY,
     TAG,
-    COREF,
     ENTAIL,
+    RELATE,
+    ROLES,
+    COREF,
 )

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import bilmo
 from bilmo.errors import ConfigError, TextError
 from bilmo.tasks import folder
+from bilmo.tasks.core.spec import Dataset
 from bilmo.tasks.coref import task as coref_task
 from bilmo.tasks.coref.coreference import Coreference
 from bilmo.tasks.coref.head import keep, linked
@@ -157,5 +158,5 @@ def test_mentions_that_cannot_be_found_are_reported(tiny):
     some, answers = documents(12)
     answers = [[[(0, 3), (5, 8)], *clusters] for clusters in answers]  # four tokens; the second crosses a sentence end
     task = Coreference(tiny, **SMALL, epochs=1)
-    started = next(iter(task.events(coref_task.Dataset(some, answers))))
+    started = next(iter(task.events(Dataset(some, answers))))
     assert any("24 of" in note and "more than 3 tokens (span_width)" in note for note in started.notes)

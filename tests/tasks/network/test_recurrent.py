@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from bilmo.tasks.network.recurrent import Recurrent
+from bilmo.tasks.network.recurrent import DeepRecurrent, Recurrent
 
 from strategies import seeds
 
@@ -61,3 +61,26 @@ def test_a_text_without_tokens_gives_zeros_and_leaves_others_alone():
     found = ours(x, mask)
     assert not found[1].any()
     torch.testing.assert_close(found[:1], ours(x[:1], mask[:1]))
+
+
+def test_rows_that_are_all_shorter_than_the_batch():
+    torch.manual_seed(0)
+    x = torch.randn(2, 5, WIDTH)
+    mask = torch.arange(5) < torch.tensor([[3], [1]])
+    for ours in (Recurrent(WIDTH, HIDDEN, both=True), DeepRecurrent(WIDTH, HIDDEN, 3, dropout=0.1).eval()):
+        found = ours(x, mask)
+        torch.testing.assert_close(found[:, :3], ours(x[:, :3], mask[:, :3]))
+        assert found.shape == (2, 5, 2 * HIDDEN) and not found[:, 3:].any()
+
+
+def test_a_highway_chooses_between_the_input_and_the_output_of_a_layer():
+    torch.manual_seed(0)
+    ours = DeepRecurrent(WIDTH, HIDDEN, 2, dropout=0.5).eval()
+    x, mask = torch.randn(2, 3, WIDTH), torch.ones(2, 3, dtype=torch.bool)
+    first = ours.layers[0](x, mask)
+    second = ours.layers[1](first, mask)
+    for bias, expected in ((100.0, second), (-100.0, first), (0.0, (first + second) / 2)):
+        with torch.no_grad():
+            ours.gates[1].weight.zero_()
+            ours.gates[1].bias.fill_(bias)
+        torch.testing.assert_close(ours(x, mask), expected)

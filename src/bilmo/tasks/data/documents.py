@@ -190,9 +190,8 @@ def _jsonl(path: Path, rows: Iterable[str], *, answers: bool) -> Iterator[tuple[
 
 
 def _clusters(where: str, found: object) -> Clusters:
-    if not isinstance(found, list) or not all(isinstance(cluster, list) for cluster in found):
-        found = [[None]]
-    if not all(_is_mention(span) for cluster in found for span in cluster):
+    lists = isinstance(found, list) and all(isinstance(cluster, list) for cluster in found)
+    if not isinstance(found, list) or not lists or not all(_is_mention(span) for cluster in found for span in cluster):
         raise TextError(
             f'{where}: "clusters" must be lists of [first, last], numbers of tokens of the document, counted from 0'
         )

@@ -94,6 +94,18 @@ def may_follow(before: str, tag: str) -> bool:
     return inside == continues and (not inside or kind_before == kind)
 
 
+def may_follow_in_bio(before: str, tag: str) -> bool:
+    """Whether one BIO tag may follow another, in a scheme in which every span has a type; a sentence starts after `O`.
+
+    >>> may_follow_in_bio("B-A", "I-A"), may_follow_in_bio("O", "I-A"), may_follow_in_bio("I-A", "B-A")
+    (True, False, True)
+    """
+    prefix, kind = parts(tag)
+    if prefix == "I":
+        return bool(kind) and before in (f"B-{kind}", f"I-{kind}")
+    return tag == OUTSIDE or (prefix == "B" and bool(kind))
+
+
 def write(found: Iterable[Span], length: int, scheme: Scheme) -> list[str]:
     """The tags of a sentence with `length` tokens and these spans."""
     tags = [OUTSIDE] * length

@@ -5,14 +5,15 @@ Knows: splitters, dictionaries. Blind to: tasks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 
 from bilmo.ids.batch import Sentence, listed
 from bilmo.text import dictionary as dictionaries
 from bilmo.text.dictionary import Dictionary
-from bilmo.text.split import Splitter, detect, splitter
+from bilmo.text.split import SAMPLE, Splitter, detect, splitter
 
 RawText = str | Sequence[str]
 """A text, or its tokens where it is split already."""
@@ -55,6 +56,20 @@ def choose_task_dictionary(path: str | None, lang: str, model: ModelSplit) -> tu
 def task_splitter(lang: str, dictionary: tuple[str, ...]) -> Splitter:
     """The splitter of a task, with the words of its dictionary."""
     return splitter(lang, Dictionary(dictionary) if dictionary else None)
+
+
+def split_lines(
+    rows: Iterable[str], asked: str, model_split: str, dictionary: tuple[str, ...]
+) -> tuple[str, Iterator[list[str]]]:
+    """The name of the splitter for lines of raw text, and their sentences.
+
+    A line without tokens is a sentence too, so that the numbers of sentences match the lines.
+    """
+    rest = iter(rows)
+    first = list(islice(rest, SAMPLE))
+    lang = choose_task_split(asked, first, model_split)
+    split = task_splitter(lang, dictionary)
+    return lang, (sentence for line in chain(first, rest) for sentence in split(line) or [[]])
 
 
 def choose_text_split(asked: str, texts: Iterable[RawText], model_split: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from bilmo.errors import TextError
 from bilmo.tasks.core.labels import Label, PreparedLabels, labels_of
 from bilmo.tasks.core.spec import Dataset, PredictionInput, Task
-from bilmo.tasks.data.splitting import choose_text_split, split_texts
+from bilmo.tasks.data.splitting import ModelSplit, choose_task_dictionary, choose_text_split, split_texts
 from bilmo.tasks.entail import pairs
 from bilmo.tasks.entail.pairs import Pair
 from bilmo.tasks.entail.settings import EntailSettings
@@ -52,7 +52,7 @@ class PreparedEntail(PreparedLabels[Pair, PairItem, EntailSettings]):
         """Both texts as lists of sentences; strings are split."""
         checked = check_pairs(examples)
         labels = self.numbers(answers, len(checked))
-        first, second = (split_texts([pair[k] for pair in checked], self.lang) for k in (0, 1))
+        first, second = (split_texts([pair[k] for pair in checked], self.lang, self.dictionary) for k in (0, 1))
         for number, both in enumerate(zip(first, second, strict=True), start=1):
             longest = max(sum(map(len, text)) for text in both)
             if longest > MOST_TOKENS:
@@ -101,13 +101,14 @@ class Entail(Task[Pair, PairItem, Label, EntailSettings]):
         return Dataset(found.pairs, found.labels, source.form, [left_out] if found.undecided else [])
 
     def prepare(
-        self, data: Dataset[Pair, Label], settings: EntailSettings, model_split: str
+        self, data: Dataset[Pair, Label], settings: EntailSettings, model_split: ModelSplit
     ) -> tuple[PreparedEntail, list[Label], list[str]]:
         """Collect the labels, and choose how strings are split."""
         labels, answers = labels_of(data.answers)
         texts = [text for pair in check_pairs(data.examples) for text in pair]
-        lang = choose_text_split(settings.lang, texts, model_split)
-        return PreparedEntail(labels=labels, lang=lang), answers, []
+        lang = choose_text_split(settings.lang, texts, model_split.lang)
+        dictionary = choose_task_dictionary(settings.dictionary, lang, model_split)
+        return PreparedEntail(labels=labels, lang=lang, dictionary=dictionary), answers, []
 
     def estimator(self) -> type[Entailment]:
         """Entailment."""

@@ -9,7 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,10 +19,10 @@ from bilmo.tasks.core.measure import Score, by_span, by_token
 from bilmo.tasks.core.spec import Dataset, PredictionInput, Prepared, Task, check_labels
 from bilmo.tasks.data import columns, spans
 from bilmo.tasks.data.rows import row
-from bilmo.tasks.data.splitting import ModelSplit, choose_task_dictionary, choose_task_split, task_splitter
+from bilmo.tasks.data.splitting import ModelSplit, choose_task_dictionary, split_lines
 from bilmo.tasks.network.probabilities import Probabilities
 from bilmo.tasks.tag.settings import TagSettings
-from bilmo.text.split import SAMPLE, splitter
+from bilmo.text.split import splitter
 
 if TYPE_CHECKING:
     from bilmo.tasks.network.batch import Text
@@ -114,12 +114,7 @@ class PreparedTag(Prepared[Tokens, SentenceItem, Tags, TagSettings]):
         source = columns.detect_input_form(path, form, lambda tag: not self.unseen([[tag]]), settings.column)
         if source.form != "lines":
             return PredictionInput(columns.FORMS[source.form], columns.read_sentences(source))
-        rows = iter(source.rows)
-        first = list(islice(rows, SAMPLE))
-        lang = choose_task_split(settings.lang, first, self.model_split)
-        split = task_splitter(lang, self.dictionary)
-        # A line without tokens is an example too, so that the numbers of sentences match the lines.
-        sentences: Iterator[Tokens] = (sentence for line in chain(first, rows) for sentence in split(line) or [[]])
+        lang, sentences = split_lines(source.rows, settings.lang, self.model_split, self.dictionary)
         return PredictionInput(f"{columns.FORMS['lines']}, split as {lang}", sentences)
 
     def header(self, form: str, *, probabilities: bool) -> str | None:

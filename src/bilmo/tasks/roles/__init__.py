@@ -1,0 +1,1 @@
+"""Semantic roles: who did what to whom."""
