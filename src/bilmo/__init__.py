@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from bilmo.net.config import BiLMConfig as BiLMConfig
     from bilmo.net.layers import Layers as Layers
     from bilmo.net.mix import Mix as Mix
+    from bilmo.tasks.answer.reader import Reader as Reader
     from bilmo.tasks.classify.classifier import Classifier as Classifier
     from bilmo.tasks.entail.entailment import Entailment as Entailment
     from bilmo.tasks.roles.labeler import RoleLabeler as RoleLabeler
@@ -45,6 +46,7 @@ _HOMES = {
     "Entailment": "bilmo.tasks.entail.entailment",
     "Layers": "bilmo.net.layers",
     "Mix": "bilmo.net.mix",
+    "Reader": "bilmo.tasks.answer.reader",
     "RoleLabeler": "bilmo.tasks.roles.labeler",
     "Tagger": "bilmo.tasks.tag.tagger",
     "convert": "bilmo.api.convert",

@@ -5,6 +5,7 @@ Knows: the specification of every task. Blind to: what is in them.
 
 from __future__ import annotations
 
+from bilmo.tasks.answer.task import ANSWER_TASK
 from bilmo.tasks.classify.task import CLASSIFY
 from bilmo.tasks.core.spec import AnyTask
 from bilmo.tasks.entail.task import ENTAIL
@@ -16,4 +17,5 @@ TASKS: tuple[AnyTask, ...] = (
     TAG,
     ENTAIL,
     ROLES,
+    ANSWER_TASK,
 )
