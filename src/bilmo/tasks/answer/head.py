@@ -96,7 +96,7 @@ class AnswerHead(Head[AnswerItem, Answers]):
         """
         similar = self.flow(context, question)  # (R, T, J)
         told = attention(similar, asked) @ question  # (R, T, E)
-        nearest = similar.masked_fill(~asked.unsqueeze(1), MINUS).amax(dim=2)  # (R, T)
+        nearest = similar.masked_fill(~asked.unsqueeze(1), MINUS).amax(dim=2) * asked.any(dim=1, keepdim=True)  # (R, T)
         summary = attention(nearest.unsqueeze(1), mask) @ context  # (R, 1, E)
         x = F.relu(self.join(torch.cat([context, told, context * told, context * summary], dim=-1)))  # (R, T, 2H)
         y = self.again(self.dropout(x), mask)
