@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 import bilmo
 from bilmo.api.convert import Conversion
 from bilmo.api.models import InstalledModel
+from bilmo.embed.job import Event as EmbedEvent
+from bilmo.embed.job import Finished
 from bilmo.embed.module import ElmoModule
 from bilmo.embed.perplexity import Perplexity
 from bilmo.embed.texts import Embedded
@@ -48,12 +50,23 @@ def embedding() -> None:
     assert_type(elmo.embed_stream(iter(["a cat"])), Iterator[Embedded[Floats]])
     assert_type(elmo.embed_stream([["a", "cat"]], mix="concat"), Iterator[Floats])
     assert_type(elmo.embed_stream(["a cat"], pool="mean", normalize=True), Iterator[Floats])
+    assert_type(elmo.offsets("a cat"), list[tuple[int, int]])
     assert_type(elmo.layers([["a", "cat"]]), list[Vectors])
     assert_type(elmo.log_probs([["a", "cat"]]), list[Vectors])
     assert_type(elmo.word_vectors(["cat"]), Vectors)
     assert_type(elmo.to("cpu"), bilmo.Embedder)
     elmo.save(Path("saved"), dtype="float16")
     elmo.reset()
+
+
+def files() -> None:
+    """Text files to files of vectors."""
+    assert_type(bilmo.word_cache("model", "text.txt", "words.safetensors", progress=True), int)
+    done = bilmo.embed_files("model", "text.txt", "vectors.npy", pool="mean", word_cache="words.safetensors", lang="en")
+    assert_type(done, Finished)
+    events = bilmo.embed_files(bilmo.load("model"), [Path("text.txt")], "vectors.h5", mix=(0, 1), events=True)
+    assert_type(events, Iterator[EmbedEvent])
+    assert_type(list(events), list[EmbedEvent])
 
 
 def words() -> None:
@@ -110,6 +123,9 @@ def tasks() -> None:
     entailment = bilmo.Entailment(elmo, epochs=1, hidden=4, cache="layers")
     entailment.fit([("a cat", "a pet"), ("a dog", "a cat")] * 8, [True, False] * 8)
     assert_type(entailment.predict([("a cat", "a dog")]), NDArray[np.generic])
+    relations = bilmo.Relations(elmo, epochs=1, hidden=4, cache="layers")
+    relations.fit(["<e1>Cats</e1> eat <e2>mice</e2>", ("a cat", (0, 1), (2, 5))] * 8, ["Eats(e1,e2)", "Other"] * 8)
+    assert_type(relations.predict([(["a", "cat"], (0, 1), (1, 2))]), NDArray[np.generic])
     frames = [[Frame(1, ["B-A0", "B-V"])], []] * 8
     labeler = bilmo.RoleLabeler(elmo, epochs=1, hidden=4, cache="layers").fit(
         [["cat", "sat"], ["a", "cat"]] * 8, frames
@@ -119,5 +135,5 @@ def tasks() -> None:
 
 
 if __name__ == "__main__":
-    for part in (embedding, words, modules, training, tasks):
+    for part in (embedding, files, words, modules, training, tasks):
         part()

@@ -75,6 +75,23 @@ def pairs(number: int, seed: int = 0) -> tuple[list[tuple[str, str]], list[str]]
     return found, labels
 
 
+def related(number: int, seed: int = 0) -> tuple[list[str], list[str]]:
+    """An animal has a colour, in one direction or the other, if one is marked as e1 and the other as e2."""
+    draw = random.Random(seed)
+    found, labels = [], []
+    for k in range(number):
+        first, second = ((ANIMALS, COLOURS), (COLOURS, ANIMALS), (ANIMALS, ANIMALS), (COLOURS, COLOURS))[k % 4]
+        words = [*draw.choices(REST, k=3), draw.choice(ANIMALS), draw.choice(COLOURS)]
+        draw.shuffle(words)
+        marked = [f"<e1>{draw.choice(first)}</e1>", f"<e2>{draw.choice(second)}</e2>"]
+        places = sorted(draw.sample(range(6), 2))
+        for place, word in zip(reversed(places), reversed(marked), strict=True):
+            words.insert(place, word)
+        found.append(" ".join(words))
+        labels.append(("Has-Colour(e1,e2)", "Has-Colour(e2,e1)", "Other", "Other")[k % 4])
+    return found, labels
+
+
 def clauses(number: int, seed: int = 0) -> tuple[list[list[str]], list[list[Frame]]]:
     """Who saw or fed whom, and when; the animals of one clause are not in the frame of another."""
     draw = random.Random(seed)

@@ -56,6 +56,8 @@ def workplace(tmp_path, monkeypatch):
     pairs = ("a cat saw a dog .\ta cat saw .\tentailment\n", "the cat sat .\ta dog sat on the mat .\tneutral\n")
     rows = "".join(f"{k} {row}" for k in range(12) for row in pairs)
     (tmp_path / "pairs.tsv").write_text(f"premise\thypothesis\tlabel\n{rows}")
+    marked = ("Eats(e1,e2)\tthe <e1>cat</e1> saw a <e2>dog</e2> .\n", "Other\ta <e1>mat</e1> and the <e2>cat</e2> .\n")
+    (tmp_path / "relations.tsv").write_text("".join(f"{row[:-1]} {k}\n" for k in range(12) for row in marked))
     chinese = [" ".join(chosen.choices(["猫", "狗", "看见", "一只", "那", "跑"], k=8)) + " 。" for _ in range(60)]
     (tmp_path / "小说.txt").write_text("\n".join(chinese), encoding="utf-8")
     novel = "".join(f"玄德引兵来到涿郡。玄德大喜。第{k}回\n" for k in range(60))
@@ -66,6 +68,8 @@ def workplace(tmp_path, monkeypatch):
     (tmp_path / "评论.tsv").write_text("".join(f"好评\t味道很好{k}。\n差评\t太慢了{k}。\n" for k in range(12)), "utf-8")
     tagged = "".join(f"{k}\tO\n宝玉\tB-PER\n在\tO\n金陵\tB-LOC\n。\tO\n\n" for k in range(18))
     (tmp_path / "实体.conll").write_text(tagged, encoding="utf-8")
+    marked = ("看见(e1,e2)\t{}<e1>猫</e1>看见<e2>狗</e2>。\n", "Other\t{}<e1>猫</e1>和<e2>狗</e2>。\n")
+    (tmp_path / "关系.tsv").write_text("".join(row.format(k) for k in range(12) for row in marked), encoding="utf-8")
     pair = '{{"sentence1": "猫看见狗{}。", "sentence2": "{}", "label": "{}"}}\n'
     said = [("狗在那。", "entailment"), ("没有狗。", "contradiction")] * 12
     (tmp_path / "句对.jsonl").write_text("".join(pair.format(k, *one) for k, one in enumerate(said)), encoding="utf-8")

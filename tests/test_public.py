@@ -18,13 +18,14 @@ from small_runs import write_text
 from task_data import made
 
 NAMES = (
-    "BiLM BiLMConfig BilmoError Classifier Embedder Entailment Layers Mix RoleLabeler Tagger convert evaluate finetune "
-    "get load models train"
+    "BiLM BiLMConfig BilmoError Classifier Embedder Entailment Layers Mix Relations RoleLabeler Tagger "
+    "convert embed_files evaluate finetune get load models train word_cache"
 ).split()
 ESTIMATOR = {"answers", "confidence", "events", "fitted_network", "restore", "run", "store_layers", "training"}
 INTERNAL = {
     "Classifier": ESTIMATOR,
     "Entailment": ESTIMATOR,
+    "Relations": ESTIMATOR,
     "RoleLabeler": ESTIMATOR,
     "Tagger": ESTIMATOR,
     "Embedder": {"carried", "set_carried", "embed_rows", "sentences"},
@@ -100,6 +101,7 @@ def test_a_typed_program_uses_every_public_name_and_method(tmp_path):
         ("bilmo.Mix(layers=1, width=4, how=0, word=True)", "Mix(\n  layers=1, width=4, directions=2, how=0, word=True"),
         ("bilmo.Classifier(elmo, epochs=3)", "Classifier(elmo=Embedder(layout='made for a test', "),
         ("bilmo.Entailment(vectors='scratch')", "Entailment(vectors='scratch')"),
+        ("bilmo.Relations(vectors='scratch')", "Relations(vectors='scratch')"),
         ("bilmo.Tagger(vectors='glove.txt', head='crf')", "Tagger(vectors='glove.txt', head='crf')"),
         ("bilmo.BiLM(elmo.config).stacks['forward'][0]", "Cell(lstm, inputs=8, cells=12, width=8)"),
     ],

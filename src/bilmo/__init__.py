@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bilmo.api.convert import convert as convert
+    from bilmo.api.embed import embed_files as embed_files
+    from bilmo.api.embed import word_cache as word_cache
     from bilmo.api.evaluate import evaluate as evaluate
     from bilmo.api.get import get as get
     from bilmo.api.models import models as models
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from bilmo.tasks.answer.reader import Reader as Reader
     from bilmo.tasks.classify.classifier import Classifier as Classifier
     from bilmo.tasks.entail.entailment import Entailment as Entailment
+    from bilmo.tasks.relate.relations import Relations as Relations
     from bilmo.tasks.roles.labeler import RoleLabeler as RoleLabeler
     from bilmo.tasks.tag.tagger import Tagger as Tagger
 
@@ -47,15 +50,18 @@ _HOMES = {
     "Layers": "bilmo.net.layers",
     "Mix": "bilmo.net.mix",
     "Reader": "bilmo.tasks.answer.reader",
+    "Relations": "bilmo.tasks.relate.relations",
     "RoleLabeler": "bilmo.tasks.roles.labeler",
     "Tagger": "bilmo.tasks.tag.tagger",
     "convert": "bilmo.api.convert",
+    "embed_files": "bilmo.api.embed",
     "evaluate": "bilmo.api.evaluate",
     "finetune": "bilmo.api.train",
     "get": "bilmo.api.get",
     "load": "bilmo.embed.load",
     "models": "bilmo.api.models",
     "train": "bilmo.api.train",
+    "word_cache": "bilmo.api.embed",
 }
 
 __all__ = sorted(_HOMES)

@@ -88,6 +88,42 @@ def advancing(what: str, total: float, *, show: bool = True) -> Iterator[Callabl
         yield advance
 
 
+class TokenBar:
+    """A bar over text that is embedded: the share of its characters that are done, words per second, time left."""
+
+    def __init__(self, shown: Progress) -> None:
+        self._shown = shown
+        self._task = shown.add_task("embedding", total=None, share="", speed="")
+        self.start(None, 0)
+
+    def start(self, total: int | None, done: int) -> None:
+        """Characters of the text, if that is known, and of the part of it that is already embedded."""
+        self._total, self._done, self._words, self._since = total, done, 0, time.monotonic()
+        self._shown.reset(self._task, total=total, completed=done, share=self._share(), speed="")
+
+    def advance(self, characters: int, words: int) -> None:
+        """Some more text is embedded."""
+        self._done += characters
+        self._words += words
+        speed = f"{self._words / max(1e-9, time.monotonic() - self._since):,.0f} words/s"
+        self._shown.update(self._task, completed=self._done, share=self._share(), speed=speed)
+
+    def _share(self) -> str:
+        """What is done; of text from a pipe, the total is not known."""
+        return f"{self._words:,} words" if self._total is None else f"{100 * self._done / max(1, self._total):.0f} %"
+
+
+@contextmanager
+def embedding(*, show: bool = True) -> Iterator[TokenBar]:
+    """A bar for text that is embedded."""
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    fields = (TextColumn("{task.fields[share]}"), TextColumn("{task.fields[speed]}"))
+    times = (TimeElapsedColumn(), TimeRemainingColumn(elapsed_when_finished=True))
+    with bar(TextColumn("embedding"), BarColumn(), *fields, *times, show=show) as shown:
+        yield TokenBar(shown)
+
+
 @contextmanager
 def counting(
     what: str, total: int | None = None, *, show: bool = True

@@ -15,6 +15,8 @@ from bilmo.tasks.folder import load
 from program import Result, program
 from small_runs import RECIPE, threads
 
+from old_models import write_hdf5
+
 LINES = ("玄德引兵来到涿郡。", "玄德曰：善。", "关羽大怒。", "张飞引军而去，玄德大喜。", "玄德引关羽来到门前。")
 SPLIT = ["玄德", "引兵", "来到", "涿郡", "。"]
 WHOLE = ["玄德引", "兵", "来到", "涿郡", "。"]
@@ -73,6 +75,14 @@ def test_a_dictionary_for_a_model_that_has_none_and_in_place_of_its_own(trained,
     assert elmo.embed(LINES[0]).tokens == SPLIT
     elmo.save(trained / "saved")
     assert bilmo.load(trained / "saved").embed(LINES[0]).tokens == SPLIT
+
+
+def test_a_converted_model_keeps_its_dictionary_or_says_that_it_is_dropped(trained, run):
+    assert run("convert", "model", "converted").code == 0
+    assert embedded(run("embed", "converted", LINES[0])) == SPLIT
+    write_hdf5(trained / "old")
+    bilmo.load(trained / "old", dictionary=trained / "names.txt").save(trained / "named")
+    assert "dropped: the dictionary" in run("convert", "named", "again", "--to", "allennlp").err
 
 
 def test_offsets_hold_in_the_output(run):

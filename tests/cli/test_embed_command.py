@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import bilmo
 from bilmo.embed.embedder import Embedder
 from bilmo.embed.loaded import settled
 from bilmo.formats import open as layouts
+from bilmo.store import model_folder
 from program import Result, program
 
 from old_models import write_hdf5
@@ -193,6 +195,27 @@ def test_a_line_has_the_same_tokens_in_a_file_alone_and_in_python(bank, here, el
     alone = [json.loads(bank(line).out)["tokens"] for line in lines]
     assert together == alone == [elmo.embed(line).tokens for line in lines]
     assert together[:2] == [["Do", "n't", "go", "."], ["It", "was", "n't", "far", "."]]
+
+
+@pytest.mark.parametrize(
+    ("lang", "tokens"),
+    [
+        ("en", ["I", "do", "n't", "like", "红楼梦", "!"]),
+        ("west", ["I", "don't", "like", "红楼梦", "!"]),
+        ("zh", ["I", "don't", "like", "红楼梦", "!"]),
+    ],
+)
+def test_auto_splits_as_the_model_says_wherever_the_line_is(here, model, lang, tokens):
+    model_folder.write(replace(layouts.read(model), lang=lang), here / "said")
+    lines = ["I don't like 红楼梦!", "I do n't like it .", "宝玉笑道：你放心。"]
+    (here / "mixed.txt").write_text("\n".join(lines), encoding="utf-8")
+    assert program(here, "embed", "said", "mixed.txt", "-o", "v.jsonl").code == 0
+    together = [json.loads(line)["tokens"] for line in Path("v.jsonl").read_text("utf-8").splitlines()]
+    alone = [json.loads(program(here, "embed", "said", line).out)["tokens"] for line in lines]
+    elmo = bilmo.load("said")
+    assert together == alone == [elmo.embed(line).tokens for line in lines]
+    assert together[0] == tokens and together[1] == lines[1].split()
+    assert together[2][0] == ("宝玉" if lang == "zh" else "宝玉笑道")
 
 
 def test_a_field_of_json_lines(bank, here, elmo):

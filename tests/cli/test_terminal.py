@@ -37,6 +37,17 @@ def test_a_bar_has_no_colours_with_no_color_and_quiet_hides_it(tmp_path, monkeyp
     assert len(quiet.splitlines()) == 1 and quiet.startswith("third: training is complete")
 
 
+def test_embedding_shows_the_share_of_the_text_and_words_per_second(tmp_path):
+    write_hdf5(tmp_path / "model")
+    (tmp_path / "long.txt").write_text("The cat sat on the mat. " * 3000)  # one line
+    seen = shown(tmp_path, "-m", "bilmo", "embed", "model", "long.txt", "-o", "v.npy", "--mix", "mean")
+    shares = [int(share) for share in re.findall(r"(\d+) %", seen)]
+    assert shares == sorted(shares) and (shares[0], shares[-1]) == (0, 100)
+    assert re.search(r"[1-9][\d,]* words/s", seen) and "v.npy: 1 sentences, 21,000 tokens" in seen
+    quiet = shown(tmp_path, "-m", "bilmo", "embed", "model", "long.txt", "-o", "w.npy", "--mix", "mean", "--quiet")
+    assert quiet.splitlines() == ["w.npy: 1 sentences, 21,000 tokens, lang: auto"]
+
+
 def test_a_download_shows_a_bar(tmp_path, monkeypatch):
     write_hdf5(tmp_path / "old")
     with serving() as server:

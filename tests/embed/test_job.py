@@ -217,6 +217,7 @@ def test_ctrl_c_keeps_finished_parts_and_says_so(forks, model, text, out):
     stopped = forks.run(*command, PART_TOKENS=30, after_part=signal.SIGINT)
     assert stopped.code == 130
     assert "note: finished parts are kept; the same command resumes the run" in stopped.err
+    assert f"To discard them: rm -r {folder_of(out)}" in stopped.err
     assert len(parts(out)) == 1
     assert "note: resumed; " in forks.run(*command, PART_TOKENS=30).err
 
@@ -271,11 +272,47 @@ def events(model: Path, text: Path, out: Path, **settings) -> list:
 def test_a_run_reports_what_is_expected_and_what_was_done(model, text, out):
     first, *steps, last = events(model, text, out)
     tokens = len(text.read_text(encoding="utf-8").split())
-    assert first == Started(sentences=LINES, bytes=first.bytes, done_parts=0, done_sentences=0)
+    characters = sum(map(len, text.read_text(encoding="utf-8").split("\n")))
+    assert first == Started(
+        sentences=LINES, bytes=first.bytes, done_parts=0, done_sentences=0, characters=characters, done_characters=0
+    )
     assert 0.9 < first.bytes / (tokens * 3 * 8 * 4) < 1.1
     assert all(isinstance(step, Step) for step in steps)
     assert (sum(s.sentences for s in steps), sum(s.tokens for s in steps)) == (LINES, tokens)
-    assert last == Finished(LINES, tokens, [])
+    assert sum(step.characters for step in steps) == characters
+    assert last == Finished(LINES, tokens, [], "spaces")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"mix": "mean"}, {"mix": "all"}, {"mix": "mean", "pool": "max"}, {"mix": 1, "pool": "mean", "dtype": "float16"}],
+)
+def test_a_long_line_advances_step_by_step_and_its_vectors_stay_the_same(model, tmp_path, settings):
+    long = "  ".join(f"The cat sat on mat {number}. It didn't run!" for number in range(100))
+    text, out = tmp_path / "long.txt", tmp_path / "v.npz"
+    text.write_text(f"Short.\n{long}\n\nShort again.", encoding="utf-8")
+    elmo = bilmo.load(model, lang="en", batch_tokens=20)
+    first, *steps, last = job.run(elmo, Inputs((str(text),)), out, EmbedSettings(lang="en", **settings))
+    assert first.characters == sum(step.characters for step in steps) == len("Short.") + len(long) + len("Short again.")
+    assert sum(step.tokens for step in steps) == last.tokens
+    assert sum(step.sentences for step in steps) == 4
+    assert len(steps) > 10 and all(step.characters < first.characters / 5 for step in steps)
+    with np.load(out) as found:
+        if "pool" in settings:
+            vectors, expected = found["vectors"][1], elmo.embed(long, **settings)
+        else:
+            begin, end = found["offsets"][1:3]
+            vectors, expected = found["vectors"][..., begin:end, :], elmo.embed(long, **settings).vectors
+        assert vectors.dtype == expected.dtype and np.allclose(
+            vectors, expected, atol=1e-3 if "dtype" in settings else 1e-5
+        )
+
+
+def test_a_resumed_run_reports_the_characters_that_are_done(model, text, out, monkeypatch):
+    stop_after(5, model, text, out, monkeypatch)
+    first, *steps, _ = events(model, text, out)
+    assert 0 < first.done_characters < first.characters
+    assert first.done_characters + sum(step.characters for step in steps) == first.characters
 
 
 def stop_after(steps: int, model: Path, text: Path, out: Path, monkeypatch, **settings) -> None:
@@ -422,7 +459,7 @@ def test_a_text_that_changes_and_changes_back_is_refused_or_right(model, text, o
         events(model, text, out)
     computed = len(parts(out))
     first, *_ = events(model, text, out)
-    assert 0 < first.done_parts == computed  # as far as can be known before the text is read
+    assert 0 < first.done_parts < computed
     expected = bilmo.load(model).layers([line.split() for line in whole.split("\n")])
     assert_same(read(out), expected)
 

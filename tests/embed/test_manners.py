@@ -50,6 +50,12 @@ def test_many_texts_pool_to_one_array(elmo, mix, pool, monkeypatch):
     assert elmo.embed([], mix=mix, pool=pool, dtype="float16").shape == (0, *shape)
 
 
+@settings(max_examples=50)
+@given(text=st.text(st.sampled_from("ab. 'n’t玄德說\n\u3000🙂\ud800"), max_size=40))
+def test_offsets_are_those_of_the_tokens(elmo, text):
+    assert [text[begin:end] for begin, end in elmo.offsets(text)] == elmo.embed(text).tokens
+
+
 def test_pooled_texts_are_computed_in_groups_so_that_memory_stays_small(elmo, monkeypatch):
     sizes = []
     plain = elmo.embed_rows

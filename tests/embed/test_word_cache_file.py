@@ -63,7 +63,7 @@ def test_the_command_line_uses_the_file(model, words, tmp_path, monkeypatch, run
     assert run("word-cache", model, words, "-o", out).code == 0
     loaded = []
     plain = bilmo.embed.load.load
-    monkeypatch.setattr(bilmo.embed.load, "load", lambda *a, **k: loaded.append(k) or plain(*a, **k))
+    monkeypatch.setattr("bilmo.api.embed.load", lambda *a, **k: loaded.append(k) or plain(*a, **k))
     text = tmp_path / "text.txt"
     text.write_text("the cat sat\n", encoding="utf-8")
     assert run("embed", model, text, "-o", tmp_path / "v.h5", "--word-cache", out).code == 0

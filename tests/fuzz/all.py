@@ -18,6 +18,7 @@ KINDS: tuple[type[Target], ...] = (
     models.WordCache,
     texts.TextFiles,
     texts.VectorsFile,
+    texts.Dictionaries,
     texts.Recipes,
     texts.TaskData,
     runs.EmbeddingRun,

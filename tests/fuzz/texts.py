@@ -14,6 +14,7 @@ import numpy as np
 from bilmo.embed.inputs import Inputs
 from bilmo.store import vectors_file
 from bilmo.tasks.data import columns, labelled
+from bilmo.text import dictionary as dictionaries
 from bilmo.text.files import all_lines
 from bilmo.text.split import detect, splitter
 from bilmo.training import recipe
@@ -77,6 +78,24 @@ class VectorsFile(EachFile):
         found = vectors_file.read(folder)
         vocab, values = found.table()
         return found.words, found.values.tobytes(), vocab.words, values.tobytes()
+
+
+class Dictionaries(EachFile):
+    """Dictionaries for Chinese text: read, and used to split."""
+
+    name, share = "dictionaries", 20
+
+    def make(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        (folder / "names.txt").write_text("宝玉\n黛玉 3 nr\n漢字 n\nC语言\nx\n", encoding="utf-8")
+
+    def read(self, folder: Path) -> object:
+        found = dictionaries.read(folder)
+        lines = [*TEXT.split("\n"), "".join(found.words)]
+        split = [splitter("zh", found)(line) for line in lines]
+        for line, sentences in zip(lines, split, strict=True):
+            assert "".join(token for sentence in sentences for token in sentence) == "".join(line.split())
+        return found.words, found.sha256, split
 
 
 class Recipes(EachFile):

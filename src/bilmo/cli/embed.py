@@ -96,58 +96,48 @@ def embed(
     standard input cannot be resumed.
     """
     from bilmo.embed.inputs import Inputs
-    from bilmo.embed.output import write as embeddings
-    from bilmo.store.output import check_output
 
     given = Inputs(tuple(inputs), field=field)
-    if output is not None:
-        embeddings.check(output, compress=compress)
-        written = [output, *embeddings.beside(output)]
-        check_output(written, texts=given.paths, files=[file for file in (word_cache, dictionary) if file])
-    how = _how(mix if mix is not None else ("all" if output and output.suffix.lower() in (".h5", ".hdf5") else "mean"))
+    how = None if mix is None else _how(mix)
 
     from bilmo import progress
+    from bilmo.api import embed as api
     from bilmo.cli.show import embedding as show
     from bilmo.embed import job
     from bilmo.embed.load import load
-    from bilmo.formats.open import files_of
+    from bilmo.embed.options import LoadOptions
 
-    if output is not None:
-        check_output(written, files=files_of(model))
-    with progress.working("loading the model"):
-        elmo = load(
-            model,
-            start=start.value,
-            lang=lang,
-            dictionary=dictionary,
-            batch_tokens=batch_tokens,
-            precision=precision.value,
-            device=device,
-            word_cache=word_cache,
-        )
-    settings = job.EmbedSettings(
-        mix=how,
-        pool=pool.value,
-        dtype=dtype.value,
+    loading = LoadOptions(
+        start=start.value,
         lang=lang,
-        compress=compress,
-        word_cache=_named(word_cache),
-        model=model.name,
+        dictionary=dictionary,
+        batch_tokens=batch_tokens,
+        precision=precision.value,
+        device=device,
+        word_cache=word_cache,
     )
     if output is not None:
-        shown = elmo.bundle.lang or lang if lang == "auto" else lang
-        show.embedding(job.run(elmo, given, output, settings, overwrite=overwrite), output, shown)
-    elif _is_terminal():
+        events = api.embed_inputs(
+            model,
+            given,
+            output,
+            mix=how,
+            pool=pool.value,
+            dtype=dtype.value,
+            overwrite=overwrite,
+            compress=compress,
+            progress=True,
+            loading=loading,
+        )
+        show.embedding(events, output)
+        return
+    with progress.working("loading the model"):
+        elmo = load(model, **loading)
+    settings = job.EmbedSettings(mix="mean" if how is None else how, pool=pool.value, dtype=dtype.value, lang=lang)
+    if _is_terminal():
         show.tables(job.rows(elmo, given, settings), settings.spec(elmo))
     else:
         show.json_lines(job.rows(elmo, given, settings), settings.spec(elmo))
-
-
-def _named(word_cache: Path | None) -> str:
-    """The identity of a word cache, by its content: a run is resumed only with the same one."""
-    from bilmo.store.validate import sha256_of
-
-    return "none" if word_cache is None else sha256_of(word_cache)
 
 
 def _is_terminal() -> bool:

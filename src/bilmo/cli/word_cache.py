@@ -8,10 +8,6 @@ from typing import Annotated
 import typer
 
 from bilmo.cli.options import TEXT_FILES, EmbedDevice, Model, Multiply, Precision
-from bilmo.errors import TextError
-
-BATCH_WORDS = 1024
-"""Words computed at a time."""
 
 
 def word_cache(
@@ -32,25 +28,7 @@ def word_cache(
     Use the file with `bilmo embed --word-cache FILE` or `bilmo.load(..., word_cache=FILE)`, and with the same
     `--precision`. Words that are not in the file are computed as usual, so the file never changes a result.
     """
-    import numpy as np
+    from bilmo.api import embed as api
 
-    from bilmo import progress
-    from bilmo.embed import word_cache_file
-    from bilmo.embed.load import load
-    from bilmo.formats.open import files_of
-    from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END
-    from bilmo.store.output import check_output
-    from bilmo.text.files import all_lines
-
-    check_output([output], texts=texts, files=files_of(model))
-    words = list(dict.fromkeys(word for line in all_lines(texts) for word in line.split()))
-    if not words:
-        raise TextError(f"{', '.join(map(str, texts))}: no words; every line is blank")
-    words = list(dict.fromkeys((SENTENCE_BEGIN, SENTENCE_END, *words)))
-    with progress.working("loading the model"):
-        elmo = load(model, precision=precision.value, device=device)
-    batches = [words[at : at + BATCH_WORDS] for at in range(0, len(words), BATCH_WORDS)]
-    with progress.counting("batches of words", len(batches)) as counted:
-        vectors = np.concatenate([elmo.word_vectors(batch) for batch in counted(batches)])
-    word_cache_file.write(output, words, vectors, elmo.bundle, precision.value)
-    print(f"{output}: {len(words):,} words")
+    number = api.word_cache(model, texts, output, precision=precision.value, device=device, progress=True)
+    print(f"{output}: {number:,} words")

@@ -28,6 +28,7 @@ from bilmo.ids.vocab import MARKS
 from bilmo.net.mix import How
 from bilmo.progress import advancing
 from bilmo.store.model_folder import DType
+from bilmo.text.offsets import offsets
 
 STREAM_BATCHES = 4
 """Batches of a stream that are read at a time; among their sentences, those of similar length go together."""
@@ -196,6 +197,13 @@ class Embedder(LoadedModel):
     def sentences(self, item: str | Sentence) -> list[Sentence]:
         """The sentences of a text; a list of tokens is one sentence."""
         return list(self.split(item)) if isinstance(item, str) else listed([item])
+
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Where each token of a text begins and ends, so that `text[begin:end]` is the token.
+
+        The tokens are those that `embed` gives for this text.
+        """
+        return offsets(text, chain.from_iterable(self.sentences(text)))
 
     def embed_rows(
         self,

@@ -44,10 +44,13 @@ class TextDigest:
 
     def __init__(self) -> None:
         self._digest = hashlib.blake2b(digest_size=16)
+        self.characters = 0
+        """Length of all texts added so far."""
 
     def add(self, item: Item) -> None:
         """Add one text."""
         kind, text = ("text", item) if isinstance(item, str) else ("tokens", json.dumps(item))
+        self.characters += len(text)
         content = text.encode("utf-8", "surrogatepass")
         self._digest.update(b"%s %d " % (kind.encode(), len(content)) + content)
 
@@ -118,12 +121,16 @@ class Inputs:
     def survey(self) -> Survey:
         """Read everything: count it, check it, and compute its fingerprint."""
         digest = TextDigest()
-        lines = characters = 0
+        lines = 0
         for item in self.items():
             digest.add(item)
             lines += 1
-            characters += len(item if isinstance(item, str) else json.dumps(item))
-        return Survey(lines, characters, digest.value)
+        return Survey(lines, digest.characters, digest.value)
+
+
+def length_of(item: Item) -> int:
+    """Characters of a text; tokens count as they are written in JSON."""
+    return len(item if isinstance(item, str) else json.dumps(item))
 
 
 def is_text(argument: str) -> bool:

@@ -7,22 +7,21 @@ Knows: Embedder, inputs, parts, files of vectors. Blind to: the command line.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 
 from bilmo import __version__
 from bilmo.embed.embedder import Embedder
-from bilmo.embed.inputs import Inputs, Item, TextDigest
+from bilmo.embed.inputs import Inputs, Item, TextDigest, length_of
 from bilmo.embed.options import All, Pool
 from bilmo.embed.output import write as embeddings
 from bilmo.embed.output.parts import Parts, folder_of, open_parts
 from bilmo.embed.output.table import EmbeddedText, VectorSpec
-from bilmo.embed.texts import Floats, gathered
+from bilmo.embed.texts import Floats, gathered, joined
 from bilmo.errors import OutputError, TextError
 from bilmo.ids.batch import Sentence
 from bilmo.net.mix import How, Mix
@@ -85,14 +84,18 @@ class Started:
     done_parts: int
     """Finished by the run that is resumed."""
     done_sentences: int
+    characters: int | None
+    """Of all the input; None if it comes through a pipe."""
+    done_characters: int
 
 
 @dataclass(frozen=True)
 class Step:
-    """Some more sentences are embedded."""
+    """Some more tokens are embedded. A long text takes several steps, of which the last one counts the text."""
 
     sentences: int
     tokens: int
+    characters: int
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,9 @@ class Finished:
     sentences: int
     tokens: int
     notes: list[str]
+    """What a user should know about the file."""
+    lang: str
+    """How the text was split; "auto" if that was decided for each line."""
 
 
 Event = Started | Step | Finished
@@ -121,28 +127,34 @@ def run(
     survey = None if inputs.piped else inputs.survey()
     identity = None if survey is None else _identity(elmo, survey.digest, settings)
     with open_parts(output, spec, identity, embeddings.beside(output), overwrite=overwrite) as parts:
-        sentences = size = None
+        sentences = size = characters = None
         if survey is not None:
-            sentences = survey.lines
-            tokens = _expected_tokens(elmo, inputs, survey.characters)
+            sentences, characters = survey.lines, survey.characters
+            tokens = _expected_tokens(elmo, inputs, characters)
             size = embeddings.size(output, spec, sentences=sentences, tokens=tokens)
             rest = spec.bytes(sentences=sentences, tokens=tokens) - spec.bytes(
                 sentences=parts.sentences, tokens=parts.tokens
             )
             _check_disk_space(output, max(0, rest) + size, size)
-        yield Started(sentences, size, len(parts.files), parts.sentences)
-        digest = yield from _compute(elmo, inputs, parts, settings)
+        items, skipped = _skipped(inputs, parts)
+        yield Started(sentences, size, len(parts.files), parts.sentences, characters, skipped.characters)
+        digest = yield from _compute(elmo, items, skipped, parts, settings)
         if survey is not None and (digest != survey.digest or inputs.survey() != survey):
             raise _changed(inputs, output, parts)
         with parts.join(output) as path:
             notes = embeddings.write(path, parts.table(), compress=settings.compress)
-        found = Finished(parts.sentences, parts.tokens, notes)
+        lang = elmo.bundle.lang or "auto" if settings.lang == "auto" else settings.lang
+        found = Finished(parts.sentences, parts.tokens, notes, lang)
     yield found
 
 
-def _compute(elmo: Embedder, inputs: Inputs, parts: Parts, settings: EmbedSettings) -> Generator[Step, None, str]:
-    """Compute all parts that are missing; returns the fingerprint of the text that was read."""
-    items, digest = _skipped(inputs, parts)
+def _compute(
+    elmo: Embedder, items: Iterator[Item], digest: TextDigest, parts: Parts, settings: EmbedSettings
+) -> Generator[Step, None, str]:
+    """Compute all parts that are missing; returns the fingerprint of the text that was read.
+
+    items, digest: the texts of these parts, and the fingerprint of those before them.
+    """
     elmo.set_carried(parts.state())
     most = max(1, min(PART_TOKENS, PART_BYTES // parts.spec.bytes(sentences=1, tokens=1)))
     # No batch crosses the end of a part, so that a part is the same in every run.
@@ -150,9 +162,9 @@ def _compute(elmo: Embedder, inputs: Inputs, parts: Parts, settings: EmbedSettin
         for item in part[0]:
             digest.add(item)
         with parts.new([sum(map(len, sentences)) for sentences in part[1]], digest.value) as file:
-            for some in _embedded(elmo, zip(*part, strict=True), settings):
-                file.add(some)
-                yield Step(len(some), sum(len(row.tokens) for row in some))
+            for step, texts in _embedded(elmo, zip(*part, strict=True), settings):
+                file.add(texts)
+                yield step
             file.state = elmo.carried()
     return digest.value
 
@@ -185,15 +197,32 @@ def _changed(inputs: Inputs, output: Path, parts: Parts) -> TextError:
 def rows(elmo: Embedder, inputs: Inputs, settings: EmbedSettings) -> Iterator[EmbeddedText]:
     """Embed everything without a file, one text at a time."""
     items = ((item, elmo.sentences(item)) for item in inputs.items())
-    return chain.from_iterable(_embedded(elmo, items, settings))
+    return chain.from_iterable(texts for _, texts in _embedded(elmo, items, settings))
 
 
 def _embedded(
     elmo: Embedder, items: Iterable[tuple[Item, list[Sentence]]], settings: EmbedSettings
-) -> Iterator[list[EmbeddedText]]:
-    for some, sentences in gathered(items, elmo.at_once):
-        found = elmo.embed_rows(sentences, mix=settings.mix, pool=settings.pool, dtype=settings.dtype)
-        yield list(map(_embedded_text, some, sentences, found))
+) -> Iterator[tuple[Step, list[EmbeddedText]]]:
+    """Each step, and the texts that it completes."""
+    for some, rows in gathered(items, elmo.at_once):
+        carry = elmo.start == "carry"  # then all sentences of a text are read as one
+        units = rows if carry else [[sentence] for row in rows for sentence in row]
+        vectors: list[Floats] = []
+        characters, tokens = sum(map(length_of, some)), _tokens(units)
+        for numbers, group in gathered(enumerate(units, start=1), elmo.at_once):
+            vectors += elmo.embed_rows(group, mix=settings.mix)
+            if numbers[-1] < len(units):
+                step = Step(0, _tokens(group), characters * _tokens(group) // tokens)
+                yield step, []
+                characters, tokens = characters - step.characters, tokens - step.tokens
+        rest = iter(vectors)
+        counts = [1 if carry else len(row) for row in rows]
+        found = [joined(list(islice(rest, count)), settings.pool, settings.dtype) for count in counts]
+        yield Step(len(some), tokens, characters), list(map(_embedded_text, some, rows, found))
+
+
+def _tokens(rows: Sequence[Sequence[Sentence]]) -> int:
+    return sum(len(sentence) for row in rows for sentence in row)
 
 
 def _embedded_text(item: Item, sentences: list[Sentence], vectors: Floats) -> EmbeddedText:
@@ -216,7 +245,7 @@ def _expected_tokens(elmo: Embedder, inputs: Inputs, characters: int) -> int:
     """The approximate number of tokens, estimated from the first lines."""
     seen = tokens = 0
     for item in inputs.sample:
-        seen += len(item) if isinstance(item, str) else len(json.dumps(item))
+        seen += length_of(item)
         tokens += sum(map(len, elmo.sentences(item)))
     return round(characters * tokens / seen) if seen else 0
 

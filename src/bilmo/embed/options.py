@@ -5,7 +5,10 @@ Knows: mixes, number formats. Blind to: networks at work, files.
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Literal, TypedDict, get_args
+
+import torch
 
 from bilmo.errors import ConfigError
 from bilmo.net.config import Precision
@@ -18,6 +21,18 @@ All = Literal["all"]
 """Instead of a mix: all layers."""
 Pool = Literal["none", "mean", "max"]
 """How the token vectors of a text become one vector."""
+
+
+class LoadOptions(TypedDict, total=False):
+    """How a model is loaded; `bilmo.load` explains them."""
+
+    start: Start
+    lang: str
+    dictionary: str | PathLike[str] | None
+    batch_tokens: int | None
+    precision: Precision
+    device: str | torch.device
+    word_cache: str | PathLike[str] | None
 
 
 class StreamOptions(TypedDict, total=False):

@@ -9,6 +9,7 @@ from bilmo.tasks.answer.task import ANSWER_TASK
 from bilmo.tasks.classify.task import CLASSIFY
 from bilmo.tasks.core.spec import AnyTask
 from bilmo.tasks.entail.task import ENTAIL
+from bilmo.tasks.relate.task import RELATE
 from bilmo.tasks.roles.task import ROLES
 from bilmo.tasks.tag.task import TAG
 
@@ -16,6 +17,7 @@ TASKS: tuple[AnyTask, ...] = (
     CLASSIFY,
     TAG,
     ENTAIL,
+    RELATE,
     ROLES,
     ANSWER_TASK,
 )

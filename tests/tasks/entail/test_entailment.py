@@ -135,6 +135,14 @@ def test_chinese_is_split_into_words(tiny):
     assert task.predict([("北京很大", "")]).shape == (1,)
 
 
+def test_words_of_a_dictionary_stay_whole(tiny, tmp_path):
+    (tmp_path / "words.txt").write_text("看见怪兽\n", encoding="utf-8")
+    some = [("猫看见怪兽。", "没有猫。"), ("猫跑。", "狗跑。")] * 4
+    for dictionary, whole in ((str(tmp_path / "words.txt"), True), (None, False)):
+        task = Entailment(tiny, **SMALL, epochs=1, dictionary=dictionary).fit(some, ["x", "y"] * 4)
+        assert any("看见怪兽" in sentence for sentence in task.prepared_.items(some[:1])[0].first) is whole
+
+
 def test_a_text_that_is_too_long_is_refused(tiny):
     task = Entailment(tiny, **SMALL, epochs=1).fit(*pairs(12))
     long = ["cat"] * (MOST_TOKENS + 1)

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from bilmo import progress
 from bilmo.cli.show.messages import note, notes
-from bilmo.progress import bar
 
 if TYPE_CHECKING:
     from bilmo.embed.job import Event
@@ -29,40 +27,28 @@ NUMBERS = 6
 """How many numbers of each vector a table shows."""
 
 
-def embedding(events: Iterable[Event], output: Path, lang: str) -> None:
-    """Show the progress of a run (sentences, tokens per second, time left) and its result."""
+def embedding(events: Iterable[Event], output: Path) -> None:
+    """Show the progress of a run (share of the text, words per second, time left) and its result."""
     from bilmo.embed.job import Finished, Started, Step, readable
     from bilmo.embed.output.parts import folder_of
 
-    columns = (
-        TextColumn("sentences"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[speed]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-    )
-    tokens, piped = 0, False
-    started = time.monotonic()
-    with bar(*columns) as shown:
-        task = shown.add_task("embedding", total=None, speed="")
+    piped = False
+    with progress.embedding() as bar:
         try:
             for event in events:
                 if isinstance(event, Started):
                     piped = event.sentences is None
-                    shown.update(task, total=event.sentences, completed=event.done_sentences)
+                    bar.start(event.characters, event.done_characters)
                     if event.bytes is not None and event.bytes >= LARGE:
                         note(f"the size of {output} will be about {readable(event.bytes)}")
                     if event.done_parts:
                         done = f"{event.done_sentences:,} of {event.sentences:,} sentences"
                         note(f"resumed; {done} are already done")
                 elif isinstance(event, Step):
-                    tokens += event.tokens
-                    rate = f"{tokens / max(1e-9, time.monotonic() - started):,.0f} tokens/s"
-                    shown.update(task, advance=event.sentences, speed=rate)
+                    bar.advance(event.characters, event.tokens)
                 elif isinstance(event, Finished):
                     notes(event.notes)
-                    print(f"{output}: {event.sentences:,} sentences, {event.tokens:,} tokens, lang: {lang}")
+                    print(f"{output}: {event.sentences:,} sentences, {event.tokens:,} tokens, lang: {event.lang}")
         except KeyboardInterrupt:
             if piped:
                 note("standard input cannot be read twice, so this run cannot be resumed")

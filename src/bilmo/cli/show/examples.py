@@ -39,6 +39,7 @@ EXAMPLES = {
         "bilmo fit classify en --train reviews.tsv -o my-classifier",
         "bilmo fit tag en --train entities.conll -o my-tagger",
         "bilmo fit entail en --train pairs.tsv -o my-entailment",
+        "bilmo fit relate en --train relations.tsv -o my-relations",
         "bilmo fit roles en --train roles.jsonl -o my-roles",
     ),
     "predict": (
@@ -51,6 +52,8 @@ EXAMPLES = {
         "bilmo compare classify en --train reviews.tsv --seeds 3 -o table.md",
         "bilmo compare tag en --train entities.conll --seeds 3",
         "bilmo compare entail en --train pairs.tsv --variants words,both,output,input+output",
+        "bilmo compare relate en --train relations.tsv --seeds 3",
+        "bilmo compare roles en --train roles.jsonl --seeds 3",
     ),
 }
 """By command."""

@@ -20,7 +20,7 @@ def score(
     device: LayersDevice = "cpu",
     json: Json = False,
 ) -> None:
-    """Measure a saved task with the measure that is usual for it, and one row per label."""
+    """Measure a saved task with the usual measure of that task, such as accuracy or span F1; one row per label."""
     from bilmo.cli.tasks.fit import show_score
     from bilmo.tasks.folder import load
 
