@@ -95,10 +95,12 @@ class AnswerHead(Head[AnswerItem, Answers]):
         Where questions may have no answer, all scores of a window are relative to that of no answer, which is 0.
         """
         similar = self.flow(context, question)  # (R, T, J)
-        told = attention(similar, asked) @ question  # (R, T, E)
+        asked_for = attention(similar, asked) @ question  # (R, T, E)
         nearest = similar.masked_fill(~asked.unsqueeze(1), MINUS).amax(dim=2) * asked.any(dim=1, keepdim=True)  # (R, T)
         summary = attention(nearest.unsqueeze(1), mask) @ context  # (R, 1, E)
-        x = F.relu(self.join(torch.cat([context, told, context * told, context * summary], dim=-1)))  # (R, T, 2H)
+        x = F.relu(
+            self.join(torch.cat([context, asked_for, context * asked_for, context * summary], dim=-1))
+        )  # (R, T, 2H)
         y = self.again(self.dropout(x), mask)
         others = mask.unsqueeze(1) & ~torch.eye(mask.shape[1], dtype=torch.bool)  # (R, T, T): not to itself
         same = attention(self.self_flow(y, y), others) @ y

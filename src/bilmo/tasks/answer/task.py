@@ -36,7 +36,7 @@ Asked = Question | tuple[str, str]
 """A context and a question."""
 Answers = Sequence[Span]
 """All correct answers, or the predicted one; empty for no answer."""
-Given = str | Span | Answers | Sequence[str] | None
+Given = str | Span | Sequence[str | Span] | None
 """An answer as a user gives it: a text that occurs in the context, its place, several of them, or none."""
 
 
@@ -176,7 +176,9 @@ class Answer(Task[Asked, AnswerItem, Answers, AnswerSettings]):
         """Choose how texts are split."""
         contexts = dict.fromkeys(_checked(example).context for example in data.examples)
         lang = choose_text_split(settings.lang, contexts, model_split.lang)
-        answers = [_spans(_checked(example), given) for example, given in zip(data.examples, data.answers, strict=True)]
+        answers: list[Answers] = [
+            _spans(_checked(example), given) for example, given in zip(data.examples, data.answers, strict=True)
+        ]
         if not any(answers):
             raise TextError("no question has an answer; there is nothing to learn")
         prepared = PreparedAnswer(
