@@ -24,6 +24,7 @@ from bilmo.embed.perplexity import Perplexity
 from bilmo.embed.texts import Embedded
 from bilmo.net.state import State
 from bilmo.tasks.data.frames import Frame, Marked
+from bilmo.tasks.data.squad import Question, Span
 from bilmo.training.events import Event
 
 Floats = NDArray[np.floating[Any]]
@@ -123,6 +124,11 @@ def tasks() -> None:
     entailment = bilmo.Entailment(elmo, epochs=1, hidden=4, cache="layers")
     entailment.fit([("a cat", "a pet"), ("a dog", "a cat")] * 8, [True, False] * 8)
     assert_type(entailment.predict([("a cat", "a dog")]), NDArray[np.generic])
+    reader = bilmo.Reader(elmo, epochs=1, hidden=4, cache="layers").fit(
+        [(f"a cat {k}", "who?") for k in range(8)], ["cat"] * 8
+    )
+    reader.score([("a dog", "who?")], ["dog"])
+    assert_type(reader.predict([("a dog", "who?"), Question("a dog", "who?")]), list[Span | None])
     relations = bilmo.Relations(elmo, epochs=1, hidden=4, cache="layers")
     relations.fit(["<e1>Cats</e1> eat <e2>mice</e2>", ("a cat", (0, 1), (2, 5))] * 8, ["Eats(e1,e2)", "Other"] * 8)
     assert_type(relations.predict([(["a", "cat"], (0, 1), (1, 2))]), NDArray[np.generic])

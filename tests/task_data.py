@@ -11,6 +11,7 @@ from bilmo.embed.loaded import settled
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
 from bilmo.store.bundle import Bundle
 from bilmo.tasks.data.frames import Frame
+from bilmo.tasks.data.squad import Question, Span
 
 COLOURS, ANIMALS, REST = ("red", "green", "blue"), ("cat", "dog", "cow"), ("the", "a", "saw", "and", "then", ".")
 
@@ -136,3 +137,19 @@ def _frame(spans: list[list[tuple[str, int]]], number: int, length: int) -> Fram
             tags += [f"{'I' if j else 'B'}-{role}" if kept else "O" for j in range(size)]
     assert len(tags) == length
     return Frame(tags.index("B-V"), tags)
+
+
+def questions(number: int, seed: int = 0, *, answered: float = 1.0) -> tuple[list[Question], list[list[Span]]]:
+    """The colour of one of some animals; a share of the questions asks for an animal that the text does not name."""
+    draw = random.Random(seed)
+    asked, answers = [], []
+    for k in range(number):
+        animals = draw.sample(ANIMALS, k=2)
+        context = " ".join(f"The {animal} is {draw.choice(COLOURS)}." for animal in animals)
+        known = draw.random() < answered
+        animal = draw.choice(animals) if known else next(a for a in ANIMALS if a not in animals)
+        begin = context.find(" is ", context.find(animal)) + len(" is ")
+        text = context[begin : context.find(".", begin)]
+        asked.append(Question(context, f"What is the {animal}?", f"q{k}"))
+        answers.append([Span(begin, begin + len(text), text)] if known else [])
+    return asked, answers

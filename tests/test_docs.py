@@ -1,6 +1,7 @@
 """Every command and every example in README and docs is run, in a folder with the files that they name."""
 
 import ast
+import json
 import random
 import re
 import shlex
@@ -77,6 +78,15 @@ def workplace(tmp_path, monkeypatch):
     for name, words in (("roles.jsonl", ("cat", "saw", "dog")), ("角色.jsonl", ("猫", "看见", "狗"))):
         rows = (frame.format(f"{words[0]}{k}", *words[1:]) for k in range(24))
         (tmp_path / name).write_text("".join(rows), encoding="utf-8")
+    for name, context, asked in (
+        ("questions.json", "cat {} saw a dog.", "Who?"),
+        ("问题.json", "猫{}看见狗。", "谁？"),
+    ):
+        texts = [context.format(k) for k in range(24)]
+        answers = [{"text": text[:3] if name[0] == "q" else text[:1], "answer_start": 0} for text in texts]
+        qas = [[{"id": f"{k}", "question": asked, "answers": [answer]}] for k, answer in enumerate(answers)]
+        paragraphs = [{"context": text, "qas": one} for text, one in zip(texts, qas, strict=True)]
+        (tmp_path / name).write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}), encoding="utf-8")
     story = "#begin document (a); part 0\na 0 0 cat{} - (0)\n\na 0 0 It - (0)\na 0 1 ran - -\n\n#end document\n"
     (tmp_path / "stories.conll").write_text("".join(map(story.format, range(12))))
     (tmp_path / "glove.txt").write_text("the 0.1 0.2 0.3\ncat 0.3 0.1 0.2\n")

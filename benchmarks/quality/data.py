@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bilmo.tasks.answer.task import ANSWER_TASK
 from bilmo.tasks.classify.task import CLASSIFY
 from bilmo.tasks.core.settings import check_settings
 from bilmo.tasks.core.spec import AnyTask, Dataset
@@ -49,8 +50,8 @@ PUBLISHED = {
     ),
     "relations": (0.840, "BiLSTM with attention, GloVe of width 100 (Att-BLSTM, Zhou et al. 2016)"),
 }
-"""Results of comparable models without ELMo. There is none for wikigold, which every paper splits in another way, and
-none for roles, whose words are not those of the published data."""
+"""Results of comparable models without ELMo. There is none for wikigold, which every paper splits in another way, none
+for roles, whose words are not those of the published data, and none for this part of SQuAD."""
 
 
 def found(*parts: str) -> Path:
@@ -122,6 +123,12 @@ def relations() -> DataSet:
     return DataSet("relations", train, None, test)
 
 
+def squad() -> DataSet:
+    """There is no test set: the dev set, which has other articles, is measured, and training splits off its own."""
+    train, dev = (read(ANSWER_TASK, found("squad", f"{part}.json.xz")) for part in ("train", "dev"))
+    return DataSet("squad", train, None, dev)
+
+
 def roles() -> DataSet:
     """The predicates are marked."""
     return DataSet("roles", *(read(ROLES, found("roles", f"{part}.jsonl.xz")) for part in ("train", "dev", "test")))
@@ -135,6 +142,7 @@ SETS = {
     "ud_english_ewt": ewt,
     "sick": sick,
     "relations": relations,
+    "squad": squad,
     "roles": roles,
 }
 

@@ -24,6 +24,7 @@ import data
 
 import bilmo
 from bilmo.store.vectors_file import Vectors
+from bilmo.tasks.answer.task import ANSWER_TASK
 from bilmo.tasks.classify.task import CLASSIFY
 from bilmo.tasks.core import compare
 from bilmo.tasks.core.compare import Outcome
@@ -57,6 +58,7 @@ QUESTIONS = (
     Question("wikigold", TAG, "wikigold", settings={"patience": 8}),
     Question("ud_english_ewt", TAG, "ud_english_ewt", settings={"patience": 3, "batch": 64, "rate": 0.002}),
     Question("parts of speech by layer", TAG, "ud_english_ewt", ("0", "1", "2"), {"head": "linear", "dropout": 0.0}),
+    Question("squad", ANSWER_TASK, "squad", (*compare.USUAL, "output", "input+output"), {"patience": 3}),
     Question("roles", ROLES, "roles", (*compare.USUAL, "output", "input+output"), {"patience": 3}),
     Question("sick", ENTAIL, "sick", (*compare.USUAL, "output", "input+output")),
     Question("relations", RELATE, "relations", (*compare.USUAL, "output", "input+output")),
@@ -67,8 +69,17 @@ NARROW = {"dropout": 0.2}
 """For the narrow input of `words`: dropping half of 50 numbers would make the baseline worse than it is."""
 ASKED = "both"
 """The variant that is compared with the goals; chosen before anything was measured."""
-GOALS = {"sst5": 0.068, "wnut17": 0.21, "wikigold": 0.21, "sick": 0.058, "roles": 0.172, "relations": 0.10}
-"""The paper's error reduction over its baselines for sentiment, entities, entailment and roles; relations: our own."""
+GOALS = {
+    "sst5": 0.068,
+    "wnut17": 0.21,
+    "wikigold": 0.21,
+    "sick": 0.058,
+    "roles": 0.172,
+    "squad": 0.249,
+    "relations": 0.10,
+}
+"""The paper's error reduction over its baselines for sentiment, entities, entailment, roles and questions. The one for
+relations is our own."""
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from bilmo.net.config import BiLMConfig as BiLMConfig
     from bilmo.net.layers import Layers as Layers
     from bilmo.net.mix import Mix as Mix
+    from bilmo.tasks.answer.reader import Reader as Reader
     from bilmo.tasks.classify.classifier import Classifier as Classifier
     from bilmo.tasks.coref.coreference import Coreference as Coreference
     from bilmo.tasks.entail.entailment import Entailment as Entailment
@@ -50,6 +51,7 @@ _HOMES = {
     "Entailment": "bilmo.tasks.entail.entailment",
     "Layers": "bilmo.net.layers",
     "Mix": "bilmo.net.mix",
+    "Reader": "bilmo.tasks.answer.reader",
     "Relations": "bilmo.tasks.relate.relations",
     "RoleLabeler": "bilmo.tasks.roles.labeler",
     "Tagger": "bilmo.tasks.tag.tagger",

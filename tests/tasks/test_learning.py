@@ -358,7 +358,7 @@ def test_mistakes_have_clear_errors(tiny):
 
 def test_the_dev_set_is_split_off_by_words():
     examples = [(TextItem([[f"w{k % 30}"]]), k) for k in range(60)]
-    train, held = split_off(examples, 0.1)
+    train, held = split_off(examples, 0.1, lambda item: item.texts)
     assert sorted(k for _, k in [*train, *held]) == list(range(60))
     assert 6 <= len(held) <= 8
     assert not {item.text[0][0] for item, _ in train} & {item.text[0][0] for item, _ in held}

@@ -90,7 +90,7 @@ class Inputs:
     def _read(self) -> Iterator[Item]:
         for argument in self.arguments:
             if is_text(argument):
-                yield from _decoded(argument).removesuffix("\n").split("\n")
+                yield from decoded_argument(argument).removesuffix("\n").split("\n")
             elif self.field is not None:
                 yield from (item for path in self._files(argument) for item in _fields(path, self.field))
             else:
@@ -155,7 +155,7 @@ def is_text(argument: str) -> bool:
     return bool(argument.split() != [argument] or END_MARK.search(argument) or foreign)
 
 
-def _decoded(argument: str) -> str:
+def decoded_argument(argument: str) -> str:
     """Text on the command line. Bytes that Python could not decode are decoded as UTF-8, as in files, or refused."""
     if not any("\ud800" <= character <= "\udfff" for character in argument):
         return argument

@@ -5,6 +5,7 @@ Knows: the specification of every task. Blind to: what is in them.
 
 from __future__ import annotations
 
+from bilmo.tasks.answer.task import ANSWER_TASK
 from bilmo.tasks.classify.task import CLASSIFY
 from bilmo.tasks.core.spec import AnyTask
 from bilmo.tasks.coref.task import COREF
@@ -19,5 +20,6 @@ TASKS: tuple[AnyTask, ...] = (
     ENTAIL,
     RELATE,
     ROLES,
+    ANSWER_TASK,
     COREF,
 )

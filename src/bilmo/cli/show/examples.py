@@ -41,12 +41,14 @@ EXAMPLES = {
         "bilmo fit entail en --train pairs.tsv -o my-entailment",
         "bilmo fit relate en --train relations.tsv -o my-relations",
         "bilmo fit roles en --train roles.jsonl -o my-roles",
+        "bilmo fit answer en --train questions.json -o my-reader",
         "bilmo fit coref en --train stories.conll -o my-coref",
     ),
     "predict": (
         "bilmo predict my-classifier reviews.txt",
         'bilmo predict my-tagger "Anna lives in Oslo."',
         "bilmo predict my-tagger sentences.txt -o tags.conll",
+        'bilmo predict my-reader --context text.txt --question "Where is the bank?"',
     ),
     "score": ("bilmo score my-tagger entities.conll",),
     "compare": (

@@ -87,12 +87,13 @@ def mixes(found: Sequence[LearnedMix]) -> None:
 def score(found: Score) -> None:
     """The measure, one row per label, and which labels are confused."""
     show.pairs([(name, f"{value:.4f}") for name, value in [(found.name, found.value), *found.details]], right=True)
-    print()
     by_label = [
         (row.label, f"{row.precision:.4f}", f"{row.recall:.4f}", f"{row.f1:.4f}", f"{row.true:,}")
         for row in found.labels
     ]
-    show.table(["label", "precision", "recall", "F1", "true"], by_label)
+    if by_label:
+        print()
+        show.table(["label", "precision", "recall", "F1", "true"], by_label)
     names = sorted({name for pair in found.confusion for name in pair})
     if names and len(names) <= MOST_LABELS and sum(map(len, names)) <= WIDEST:
         print()

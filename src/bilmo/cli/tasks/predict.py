@@ -5,13 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
 from bilmo.cli.tasks.task_options import Form, LayersDevice
+
+if TYPE_CHECKING:
+    from bilmo.tasks.core.spec import AnyTask
 
 BATCH_EXAMPLES = 256
 """The number of examples predicted at a time."""
@@ -25,12 +29,13 @@ MovedModel = Annotated[
 def predict(
     saved: Saved,
     input: Annotated[
-        str,
+        str | None,
         typer.Argument(
             help="A file with texts or sentences, one per line, or in any format that `bilmo fit` reads; - for "
-            "standard input. Or the text itself, in quotes."
+            "standard input. Or the text itself, in quotes.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="File to write.", show_default="standard output")
     ] = None,
@@ -42,6 +47,12 @@ def predict(
         ),
     ] = "auto",
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Also write probabilities.")] = False,
+    context: Annotated[
+        Path | None, typer.Option(help="File with the text that --question asks about; - for standard input.")
+    ] = None,
+    question: Annotated[
+        str | None, typer.Option(help="A question about the text in --context, for a task that answers questions.")
+    ] = None,
     model: MovedModel = None,
     form: Form = "auto",
     device: LayersDevice = "cpu",
@@ -52,31 +63,29 @@ def predict(
     label and a tab are read as `label<TAB>text`. `label text` is recognized only if the training examples had this
     format. CSV and TSV may have a single column of texts, or a first row with column names. Raw text for a tagger is
     split into sentences and tokens according to `--lang` of `bilmo fit`. Pairs for entailment may be lines with two
-    texts and a tab between them.
+    texts and a tab between them. A single question can be asked with `--context` and `--question`.
     """
     from bilmo import progress
     from bilmo.cli.show import messages
-    from bilmo.embed.inputs import is_text
     from bilmo.formats import open as layouts
     from bilmo.store.atomic import new_file
     from bilmo.store.output import check_output
     from bilmo.tasks.folder import files_of, load
-    from bilmo.text.files import STDIN
 
     estimator = load(saved, elmo=model)
+    given = _Input(input, context, question)
+    given.check(estimator.task)
     if output:
-        texts = [] if is_text(input) else [Path(input)]
         bilm = layouts.files_of(model) if model else []
-        check_output([output], texts=texts, files=[*files_of(saved), *bilm])
+        check_output([output], texts=given.paths, files=[*files_of(saved), *bilm])
     if estimator.elmo is not None and device != "cpu":
         estimator.elmo.to(device)
     prepared = estimator.prepared_
     written = estimator.task.choose_output(output, to)
     count = 0
     with ExitStack() as stack:
-        path = stack.enter_context(_written(input)) if is_text(input) else Path(input)
+        path, shown = stack.enter_context(given.as_file())
         inputs = prepared.read(path, form, estimator.settings_)
-        shown = "the text" if is_text(input) else "standard input" if path == STDIN else input
         messages.note(f"{shown} is read as {inputs.form} (--form changes this)")
         file: TextIO = sys.stdout
         if output:
@@ -96,14 +105,53 @@ def predict(
         print(f"{output}: {count:,} predictions")
 
 
-@contextmanager
-def _written(text: str) -> Iterator[Path]:
-    """Text on the command line as a file, which is read like any other."""
-    import tempfile
+@dataclass(frozen=True)
+class _Input:
+    """What to predict from: a file, a text on the command line, or a context and a question."""
 
-    from bilmo.embed.inputs import Inputs
+    input: str | None
+    context: Path | None
+    question: str | None
 
-    with tempfile.TemporaryDirectory(prefix="bilmo-") as folder:
-        path = Path(folder, "text")
-        path.write_text("".join(f"{line}\n" for line in Inputs((text,)).items()), encoding="utf-8")
-        yield path
+    def check(self, task: AnyTask) -> None:
+        """Refuse options that do not fit together or do not fit the task."""
+        from bilmo.errors import ConfigError
+
+        if self.context is None and self.question is None:
+            if self.input is None:
+                asked = ", or --context FILE and --question TEXT" if task.asks else ""
+                raise ConfigError(f"there is nothing to predict from; give a file or a text{asked}")
+        elif not task.asks:
+            raise ConfigError(f"--context and --question are for tasks that answer questions; this task is {task.name}")
+        elif self.context is None or self.question is None or self.input is not None:
+            raise ConfigError("--context and --question belong together, and replace the input file")
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files that are read."""
+        from bilmo.embed.inputs import is_text
+
+        files = [] if self.input is None or is_text(self.input) else [Path(self.input)]
+        return [*files, *([self.context] if self.context is not None else [])]
+
+    @contextmanager
+    def as_file(self) -> Iterator[tuple[Path, str]]:
+        """A file, and what to call it. Text and questions on the command line are written to a temporary one."""
+        import json
+        import tempfile
+
+        from bilmo.embed.inputs import decoded_argument, is_text
+        from bilmo.text.files import STDIN, text_lines
+
+        if self.input is not None and not is_text(self.input):
+            yield Path(self.input), "standard input" if Path(self.input) == STDIN else self.input
+            return
+        if self.context is not None:
+            entry = {"context": "\n".join(text_lines(self.context)), "question": decoded_argument(self.question or "")}
+            text, shown = json.dumps(entry), "the question"
+        else:
+            text, shown = decoded_argument(self.input or "").removesuffix("\n"), "the text"
+        with tempfile.TemporaryDirectory(prefix="bilmo-") as folder:
+            path = Path(folder, "text")
+            path.write_text(f"{text}\n", encoding="utf-8")
+            yield path, shown

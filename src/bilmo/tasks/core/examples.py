@@ -6,14 +6,14 @@ Knows: the specification. Blind to: networks, files.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
 from bilmo.errors import TextError
 from bilmo.tasks.core.spec import Answer, Dataset, Example, ItemT, Prepared, SettingsT, Task
 from bilmo.tasks.data.splitting import ModelSplit
-from bilmo.tasks.network.batch import tokens_of
+from bilmo.tasks.network.batch import Text, tokens_of
 
 UNBALANCED = 10
 """Labels are reported as unbalanced where one occurs this many times as often as another."""
@@ -57,7 +57,7 @@ def prepare_examples(
     labelled = list(zip(prepared.items(train.examples, answers), answers, strict=True))
     given = [[item for item, _ in labelled]]
     if dev is None:
-        training, held_out = split_off(labelled, settings.dev_share)
+        training, held_out = split_off(labelled, settings.dev_share, prepared.split_by)
     else:
         dev = listed_data(dev)
         dev_answers = prepared.check(dev.examples, dev.answers)
@@ -91,14 +91,14 @@ def listed_data(data: Dataset[Example, Answer]) -> Dataset[Example, Answer]:
 
 
 def split_off(
-    labelled: Sequence[tuple[ItemT, Answer]], share: float
+    labelled: Sequence[tuple[ItemT, Answer]], share: float, texts_of: Callable[[ItemT], Sequence[Text]]
 ) -> tuple[list[tuple[ItemT, Answer]], list[tuple[ItemT, Answer]]]:
     """Examples to train on, and a share of them as the dev set, chosen by a hash of their words.
 
     The same text is never in both parts, and every seed has the same dev set.
     """
     hashes = [
-        hashlib.sha256(repr([list(s) for text in item.texts for s in text]).encode("utf-8", "replace")).digest()
+        hashlib.sha256(repr([list(s) for text in texts_of(item) for s in text]).encode("utf-8", "replace")).digest()
         for item, _ in labelled
     ]
     border = sorted(hashes)[max(1, round(len(labelled) * share)) - 1]

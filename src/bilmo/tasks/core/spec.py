@@ -29,7 +29,7 @@ from bilmo.tasks.network.probabilities import Probabilities
 
 if TYPE_CHECKING:
     from bilmo.tasks.core.estimator import Estimator
-    from bilmo.tasks.network.batch import Item
+    from bilmo.tasks.network.batch import Item, Text
     from bilmo.tasks.network.head import Head
     from bilmo.tasks.network.input import TaskInput
 
@@ -114,6 +114,10 @@ class Prepared(ABC, Generic[Example, ItemT, Answer, SettingsT]):
     ) -> Iterator[str]:
         """Lines of a file of predictions; `number` is that of the first example, counted from 1."""
 
+    def split_by(self, item: ItemT) -> Sequence[Text]:
+        """The texts that decide whether an example is in the dev set, where one is split off: by default all."""
+        return item.texts
+
     def unseen(self, answers: Iterable[Answer]) -> dict[str, int]:
         """Labels that do not occur in the training data, and how often each occurs in these answers."""
         known = self.known()
@@ -141,6 +145,8 @@ class Task(ABC, Generic[Example, ItemT, Answer, SettingsT]):
     """The forms of files with examples and answers: names for `--form`, and what each is."""
     outputs: ClassVar[tuple[str, ...]]
     """The forms in which predictions are written; the first is the default."""
+    asks: ClassVar[bool] = False
+    """Whether an example is a question about a text, as `bilmo predict --context FILE --question TEXT` gives it."""
     sklearn_type: ClassVar[str | None] = None
     """The estimator type that scikit-learn sees; None where it has no name for it."""
 

@@ -1,6 +1,6 @@
 """The head of entailment, of the kind of ESIM: two texts are read, aligned, compared, read again and pooled.
 
-Knows: LabelHead, TaskInput, Recurrent, Pool. Blind to: data files, how heads are trained.
+Knows: LabelHead, TaskInput, Recurrent, attention, Pool. Blind to: data files, how heads are trained.
 """
 
 # B pairs, T tokens of the first texts, U tokens of the second ones, K labels, E width of a read token, H hidden
@@ -16,9 +16,10 @@ from torch import Tensor, nn
 from bilmo.tasks.core.labels import Label
 from bilmo.tasks.entail.settings import EntailSettings
 from bilmo.tasks.entail.task import PairItem
+from bilmo.tasks.network.attention import attention
 from bilmo.tasks.network.input import TaskInput, TaskVectors
 from bilmo.tasks.network.label_head import LabelHead
-from bilmo.tasks.network.pool import MINUS, Pool
+from bilmo.tasks.network.pool import Pool
 from bilmo.tasks.network.recurrent import Recurrent
 
 
@@ -45,8 +46,8 @@ class PairHead(LabelHead[PairItem, Label]):
         first, second = input([item.first for item in items]), input([item.second for item in items])
         a, b = self._read(first), self._read(second)  # (B, T, E), (B, U, E)
         similar = a @ b.transpose(1, 2)  # (B, T, U)
-        a_aligned = _attention(similar, second.mask) @ b  # (B, T, E)
-        b_aligned = _attention(similar.transpose(1, 2), first.mask) @ a  # (B, U, E)
+        a_aligned = attention(similar, second.mask) @ b  # (B, T, E)
+        b_aligned = attention(similar.transpose(1, 2), first.mask) @ a  # (B, U, E)
         pooled = [
             pool(composed, mask)  # (B, 2H)
             for composed, mask in (
@@ -70,8 +71,3 @@ class PairHead(LabelHead[PairItem, Label]):
         compared = self.dropout(F.relu(self.compare(both))) * mask.unsqueeze(-1)  # (B, T, H)
         composed: Tensor = self.compose(compared, mask)
         return composed
-
-
-def _attention(similar: Tensor, mask: Tensor) -> Tensor:
-    """Weights over the tokens of the other text; they are zero on padding, and everywhere for a text without tokens."""
-    return torch.softmax(similar.masked_fill(~mask.unsqueeze(1), MINUS), dim=-1) * mask.unsqueeze(1)

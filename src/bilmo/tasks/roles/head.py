@@ -23,6 +23,7 @@ from bilmo.tasks.network.head import Head
 from bilmo.tasks.network.input import TaskInput, TaskVectors
 from bilmo.tasks.network.probabilities import TagProbabilities
 from bilmo.tasks.network.recurrent import DeepRecurrent
+from bilmo.tasks.network.rows import chosen_rows
 from bilmo.tasks.roles.settings import RolesSettings
 from bilmo.tasks.roles.task import Frames, RolesItem
 
@@ -91,8 +92,9 @@ class RolesHead(Head[RolesItem, Frames]):
         marks = torch.zeros(len(rows), read.mask.shape[1], dtype=torch.long)
         marks[torch.arange(len(rows)), torch.tensor([index for _, index in predicates])] = 1
         mask = read.mask[rows]  # (R, T)
-        x = self.upper(read.vectors[rows] + self.mark(marks), mask)  # (R, T, 2 * hidden)
-        return self.last(self._with_mix(x, None if read.output_mix is None else read.output_mix[rows])), mask
+        x = self.upper(chosen_rows(read.vectors, rows) + self.mark(marks), mask)  # (R, T, 2 * hidden)
+        mix = None if read.output_mix is None else chosen_rows(read.output_mix, rows)
+        return self.last(self._with_mix(x, mix)), mask
 
     def _with_mix(self, x: Tensor, output_mix: Tensor | None) -> Tensor:
         """The output of the task's own network, and the second mix."""

@@ -1,0 +1,1 @@
+"""Questions answered from a text."""
