@@ -114,7 +114,7 @@ BAD = {
     "no beginning": ("a.conll", "x 0 0 Anna - -\n", "line 1: comes before '#begin document'"),
     "no end": ("a.conll", "#begin document (x); part 0\nx 0 0 Anna - -\n", "line 1 has no line '#end document'"),
     "two beginnings": ("a.conll", "#begin document (x)\n#begin document (y)\n", "line 2: a document begins"),
-    "two ends": ("a.conll", "#end document\n", "line 1: a document ends, but none has begun"),
+    "two ends": ("a.conll", "#end document\n", "line 1: a document ends, but none has started"),
     "nothing": ("a.conll", "\n", "contains no documents"),
     "plain text": ("a.txt", "Anna sat.\n", "is plain text, which has no clusters"),
     "no sentences": ("a.jsonl", '{"clusters": []}\n', 'line 1: needs "sentences"'),

@@ -57,6 +57,8 @@ EXAMPLES = {
         "bilmo compare entail en --train pairs.tsv --variants words,both,output,input+output",
         "bilmo compare relate en --train relations.tsv --seeds 3",
         "bilmo compare roles en --train roles.jsonl --seeds 3",
+        "bilmo compare answer en --train questions.json --seeds 3",
+        "bilmo compare coref en --train stories.conll --seeds 3",
     ),
 }
 """By command."""

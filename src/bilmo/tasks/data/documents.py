@@ -94,7 +94,7 @@ def _conll(path: Path, rows: Iterable[str], *, answers: bool) -> Iterator[tuple[
             reader = _Reader(row[len(BEGIN) :].strip(), number)
         elif row.startswith(END):
             if reader is None:
-                raise TextError(f"{where}: a document ends, but none has begun")
+                raise TextError(f"{where}: a document ends, but none has started")
             yield reader.document(path), reader.clusters
             reader = None
         elif row.strip() and not row.startswith("#"):
