@@ -137,6 +137,11 @@ def tasks() -> None:
         [["cat", "sat"], ["a", "cat"]] * 8, frames
     )
     assert_type(labeler.predict([["dog", "sat"], Marked(["dog", "sat"], [1])]), list[list[Frame]])
+    stories = [[["cat", "sat"], ["it", "ran"]], [["a", "dog"], ["it", "sat"]]] * 8
+    coreference = bilmo.Coreference(elmo, epochs=1, hidden=4, cache="layers")
+    coreference.fit(stories, [[[(0, 0), (2, 2)]], [[(0, 1), (2, 2)]]] * 8)
+    assert_type(coreference.predict([stories[0], "A cat sat."]), list[Sequence[Sequence[tuple[int, int]]]])
+    assert_type(coreference.tokens(["A cat sat."]), list[list[list[str]]])
     assert_type(tagger.set_params(epochs=2).get_params(), dict[str, Any])
 
 

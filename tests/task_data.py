@@ -75,6 +75,26 @@ def pairs(number: int, seed: int = 0) -> tuple[list[tuple[str, str]], list[str]]
     return found, labels
 
 
+def documents(number: int, seed: int = 0) -> tuple[list[list[list[str]]], list[list[list[tuple[int, int]]]]]:
+    """Stories: all mentions of the same animal, with the article before it, are a cluster."""
+    draw = random.Random(seed)
+    found, answers = [], []
+    for _ in range(number):
+        story: list[list[str]] = []
+        clusters: dict[str, list[tuple[int, int]]] = {}
+        at = 0
+        for _ in range(draw.randint(2, 4)):
+            first, second = draw.choices(ANIMALS, k=2)
+            sentence = [draw.choice(("the", "a")), first, "saw", draw.choice(("the", "a")), second, "then", "."]
+            clusters.setdefault(first, []).append((at, at + 1))
+            clusters.setdefault(second, []).append((at + 3, at + 4))
+            story.append(sentence)
+            at += len(sentence)
+        found.append(story)
+        answers.append(sorted(clusters.values()))
+    return found, answers
+
+
 def related(number: int, seed: int = 0) -> tuple[list[str], list[str]]:
     """An animal has a colour, in one direction or the other, if one is marked as e1 and the other as e2."""
     draw = random.Random(seed)

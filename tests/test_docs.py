@@ -87,6 +87,8 @@ def workplace(tmp_path, monkeypatch):
         qas = [[{"id": f"{k}", "question": asked, "answers": [answer]}] for k, answer in enumerate(answers)]
         paragraphs = [{"context": text, "qas": one} for text, one in zip(texts, qas, strict=True)]
         (tmp_path / name).write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}), encoding="utf-8")
+    story = "#begin document (a); part 0\na 0 0 cat{} - (0)\n\na 0 0 It - (0)\na 0 1 ran - -\n\n#end document\n"
+    (tmp_path / "stories.conll").write_text("".join(map(story.format, range(12))))
     (tmp_path / "glove.txt").write_text("the 0.1 0.2 0.3\ncat 0.3 0.1 0.2\n")
     monkeypatch.chdir(tmp_path)
     with serving() as mirror:  # of a published model that the pages install

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from bilmo.net.mix import Mix as Mix
     from bilmo.tasks.answer.reader import Reader as Reader
     from bilmo.tasks.classify.classifier import Classifier as Classifier
+    from bilmo.tasks.coref.coreference import Coreference as Coreference
     from bilmo.tasks.entail.entailment import Entailment as Entailment
     from bilmo.tasks.relate.relations import Relations as Relations
     from bilmo.tasks.roles.labeler import RoleLabeler as RoleLabeler
@@ -45,6 +46,7 @@ _HOMES = {
     "BiLMConfig": "bilmo.net.config",
     "BilmoError": "bilmo.errors",
     "Classifier": "bilmo.tasks.classify.classifier",
+    "Coreference": "bilmo.tasks.coref.coreference",
     "Embedder": "bilmo.embed.embedder",
     "Entailment": "bilmo.tasks.entail.entailment",
     "Layers": "bilmo.net.layers",

@@ -22,6 +22,8 @@ STRICT = {"extra": "forbid"}
 MAX_SIZE, MAX_DEPTH = 10**8, 100
 """Bounds on any size and any depth: far above any realistic model, and low enough that checking a config
 needs no memory."""
+MAX_CLIP = 1e30
+"""Far above any useful bound, and below the largest float32."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,8 +158,8 @@ class CellConfig:
             raise ConfigError(f"forget_bias is {self.forget_bias}; it must be a finite number")
         for name in ("cell_clip", "projection_clip"):
             clip = getattr(self, name)
-            if clip is not None and not clip > 0:
-                raise ConfigError(f"{name} is {clip}; it must be above 0 (inf for no bound)")
+            if clip is not None and not (0 < clip <= MAX_CLIP or clip == math.inf):
+                raise ConfigError(f"{name} is {clip}; it must be above 0 and at most {MAX_CLIP:g} (inf for no bound)")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from bilmo.tasks.answer.task import ANSWER_TASK
 from bilmo.tasks.classify.task import CLASSIFY
 from bilmo.tasks.core.spec import AnyTask
+from bilmo.tasks.coref.task import COREF
 from bilmo.tasks.entail.task import ENTAIL
 from bilmo.tasks.relate.task import RELATE
 from bilmo.tasks.roles.task import ROLES
@@ -20,4 +21,5 @@ TASKS: tuple[AnyTask, ...] = (
     RELATE,
     ROLES,
     ANSWER_TASK,
+    COREF,
 )

@@ -42,6 +42,7 @@ EXAMPLES = {
         "bilmo fit relate en --train relations.tsv -o my-relations",
         "bilmo fit roles en --train roles.jsonl -o my-roles",
         "bilmo fit answer en --train questions.json -o my-reader",
+        "bilmo fit coref en --train stories.conll -o my-coref",
     ),
     "predict": (
         "bilmo predict my-classifier reviews.txt",

@@ -69,7 +69,7 @@ def started(event: Started) -> None:
         [
             ("examples", f"{event.examples:,}"),
             ("dev", f"{event.dev:,}" + (", split off from the examples" if event.dev_split_off else "")),
-            ("labels", ", ".join(labels[:MOST_LABELS]) + more),
+            *([("labels", ", ".join(labels[:MOST_LABELS]) + more)] if labels else []),
             ("input", f"{event.width:,} numbers per token"),
             ("parameters", f"{event.parameters:,}"),
         ]

@@ -1,4 +1,4 @@
-"""The probabilities that are written beside an answer: of each label, or of each predicted tag.
+"""The probabilities that are written beside an answer: of each label, each predicted tag, or each mention.
 
 Knows: nothing. Blind to: tensors, tasks.
 """
@@ -11,4 +11,6 @@ LabelProbabilities = NewType("LabelProbabilities", list[float])
 """For one text the probability of each label, in the order of the labels."""
 TagProbabilities = NewType("TagProbabilities", list[float])
 """For one sentence the probability of the predicted tag of each token."""
-Probabilities = LabelProbabilities | TagProbabilities
+MentionProbabilities = NewType("MentionProbabilities", list[float])
+"""For one document the probability of each mention, cluster by cluster."""
+Probabilities = LabelProbabilities | TagProbabilities | MentionProbabilities

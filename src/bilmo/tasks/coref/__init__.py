@@ -1,0 +1,1 @@
+"""Which mentions in a document mean the same person or thing."""
