@@ -42,8 +42,8 @@ def predict(
     to: Annotated[
         str,
         typer.Option(
-            help="Format of the output: `table` (with tabs), `csv`, `jsonl`, or `conll` for tags. `auto`: from the "
-            "extension of the output file, otherwise the default of the task."
+            help="Format of the output: `table` (with tabs), `csv`, `jsonl`, `html` (a page with coloured spans), or "
+            "`conll` for tags. `auto`: from the extension of the output file, otherwise the default of the task."
         ),
     ] = "auto",
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Also write probabilities.")] = False,
@@ -70,6 +70,7 @@ def predict(
     from bilmo.formats import open as layouts
     from bilmo.store.atomic import new_file
     from bilmo.store.output import check_output
+    from bilmo.tasks.core import html
     from bilmo.tasks.folder import files_of, load
 
     estimator = load(saved, elmo=model)
@@ -91,7 +92,10 @@ def predict(
         if output:
             partial = stack.enter_context(new_file(output))
             file = stack.enter_context(partial.open("w", encoding="utf-8", errors="backslashreplace", newline="\n"))
-        header = prepared.header(written, probabilities=probabilities)
+        if written == "html":
+            header: str | None = html.header(f"{estimator.task.name} · {estimator.task.summary}")
+        else:
+            header = prepared.header(written, probabilities=probabilities)
         if header is not None:
             print(header, file=file)
         counted = stack.enter_context(progress.counting("texts"))
@@ -101,6 +105,8 @@ def predict(
             shares = estimator.confidence(some) if probabilities else None
             file.writelines(f"{line}\n" for line in prepared.lines(some, answers, shares, written, count + 1))
             count += len(some)
+        if written == "html":
+            print(html.FOOTER, file=file)
     if output:
         print(f"{output}: {count:,} predictions")
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from bilmo.errors import TextError
 from bilmo.tasks.answer.measure import ANSWER, NO_ANSWER, by_answer
 from bilmo.tasks.answer.settings import OVERLAP, WINDOW, AnswerSettings
+from bilmo.tasks.core import html
 from bilmo.tasks.core.measure import Score
 from bilmo.tasks.core.spec import Dataset, PredictionInput, Prepared, Task
 from bilmo.tasks.data import squad
@@ -148,6 +149,11 @@ class PreparedAnswer(Prepared[Asked, AnswerItem, Answers, AnswerSettings]):
                 entry |= {"question": asked.question, "answer": text, "begin": begin, "end": end}
                 entry |= {"probability": round(share[0], 6)} if share else {}
                 yield json.dumps(entry | {"context": asked.context}, ensure_ascii=False)
+            elif form == "html":
+                sure = share[0] if share else None
+                marks = [html.Mark(begin, end, 0, probability=sure) for begin, end, _ in spans]
+                none = html.marked(NO_ANSWER, [html.Mark(0, len(NO_ANSWER), 1, probability=sure)])
+                yield html.article([*([] if spans else [none]), html.marked(asked.context, marks)], asked.question)
             else:
                 cells: list[object] = [spans[0].text, *spans[0][:2]] if spans else ["", "", ""]
                 yield row([asked.question, *cells, *(f"{value:.4f}" for value in share)], form)
@@ -161,7 +167,7 @@ class Answer(Task[Asked, AnswerItem, Answers, AnswerSettings]):
     settings = AnswerSettings
     prepared = PreparedAnswer
     forms: ClassVar = squad.FORMS
-    outputs = ("table", "csv", "jsonl")
+    outputs = ("table", "csv", "jsonl", "html")
     asks = True
 
     def read(self, path: Path, form: str, settings: AnswerSettings) -> Dataset[Asked, Answers]:

@@ -82,7 +82,7 @@ class Classify(Task[RawText, TextItem, Label, ClassifySettings]):
     settings = ClassifySettings
     prepared = PreparedClassify
     forms: ClassVar = {name: what for name, what in labelled.FORMS.items() if name != "lines"}
-    outputs = ("table", "csv", "jsonl")
+    outputs = ("table", "csv", "jsonl", "html")
     sklearn_type = "classifier"
 
     def read(self, path: Path, form: str, settings: ClassifySettings) -> Dataset[RawText, Label]:

@@ -15,6 +15,7 @@ from typing import ClassVar, cast
 import numpy as np
 
 from bilmo.errors import TextError
+from bilmo.tasks.core import html
 from bilmo.tasks.core.measure import Score, by_label
 from bilmo.tasks.core.spec import Example, ItemT, Prepared, SettingsT, check_labels
 from bilmo.tasks.data.rows import row
@@ -46,6 +47,10 @@ class PreparedLabels(Prepared[Example, ItemT, Label, SettingsT]):
     @abstractmethod
     def fields(self, example: Example) -> dict[str, object]:
         """An example in JSON."""
+
+    def paragraphs(self, example: Example) -> list[str]:
+        """An example in HTML."""
+        return list(map(html.escaped, self.cells(example)))
 
     def check(self, examples: Sequence[Example], answers: Sequence[Label]) -> list[Label]:
         """Labels must have the type of the trained ones."""
@@ -86,6 +91,7 @@ class PreparedLabels(Prepared[Example, ItemT, Label, SettingsT]):
         number: int,
     ) -> Iterator[str]:
         """One line per example."""
+        known = {label: k for k, label in enumerate(self.labels)}
         all_shares = probabilities if probabilities is not None else [()] * len(examples)
         for example, label, shares in zip(examples, answers, all_shares, strict=True):
             if form == "jsonl":
@@ -95,6 +101,10 @@ class PreparedLabels(Prepared[Example, ItemT, Label, SettingsT]):
                         str(name): round(share, 6) for name, share in zip(self.labels, shares, strict=True)
                     }
                 yield json.dumps(entry, ensure_ascii=False)
+            elif form == "html":
+                colour, name = known[label], str(label)
+                badge = html.Mark(0, len(name), colour, probability=shares[colour] if shares else None)
+                yield html.article([html.marked(name, [badge]), *self.paragraphs(example)])
             else:
                 yield row([label, *(f"{share:.4f}" for share in shares), *self.cells(example)], form)
 

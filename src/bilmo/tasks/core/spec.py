@@ -101,7 +101,7 @@ class Prepared(ABC, Generic[Example, ItemT, Answer, SettingsT]):
 
     @abstractmethod
     def header(self, form: str, *, probabilities: bool) -> str | None:
-        """The first line of a file of predictions; None where the form has none."""
+        """The first line of a file of predictions; None where the form has none. All tasks share that of HTML."""
 
     @abstractmethod
     def lines(
@@ -112,7 +112,7 @@ class Prepared(ABC, Generic[Example, ItemT, Answer, SettingsT]):
         form: str,
         number: int,
     ) -> Iterator[str]:
-        """Lines of a file of predictions; `number` is that of the first example, counted from 1."""
+        """Lines of a file of predictions; in HTML, articles. `number` is that of the first example, counted from 1."""
 
     def split_by(self, item: ItemT) -> Sequence[Text]:
         """The texts that decide whether an example is in the dev set, where one is split off: by default all."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from bilmo.errors import TextError
 from bilmo.ids.batch import Sentence, listed
+from bilmo.tasks.core import html
 from bilmo.tasks.core.measure import Score
 from bilmo.tasks.core.spec import Dataset, PredictionInput, Prepared, Task
 from bilmo.tasks.coref.measure import coref_score
@@ -140,6 +141,8 @@ class PreparedCoref(Prepared[RawDocument, DocumentItem, Clusters, CorefSettings]
                 yield json.dumps(_entry(document, clusters, shares), ensure_ascii=False)
             elif form == "conll":
                 yield from documents.conll(document, clusters, k)
+            elif form == "html":
+                yield _article(document, clusters, shares)
             else:
                 yield from documents.marked(document, clusters)
                 yield ""
@@ -164,6 +167,19 @@ def _mention(text: str, places: Sequence[tuple[int, int]], span: Mention) -> dic
     return {"begin": begin, "end": end, "text": text[begin:end]}
 
 
+def _article(document: Document, clusters: Clusters, shares: Sequence[float]) -> str:
+    """A document with one colour per cluster; the first mention of its cluster is the title of each mention."""
+    text = document.text or "\n".join(" ".join(sentence) for sentence in document.sentences)
+    places = offsets(text, [token for sentence in document.sentences for token in sentence])
+    rest = iter(shares)
+    marks = []
+    for number, cluster in enumerate(clusters):
+        spans = [(places[first][0], places[last][1]) for first, last in cluster]
+        title = text[slice(*spans[0])]
+        marks += [html.Mark(*span, number, str(number + 1), next(rest, None), title) for span in spans]
+    return html.article([html.marked(text, marks)], document.name)
+
+
 class Coref(Task[RawDocument, DocumentItem, Clusters, CorefSettings]):
     """The specification."""
 
@@ -172,7 +188,7 @@ class Coref(Task[RawDocument, DocumentItem, Clusters, CorefSettings]):
     settings = CorefSettings
     prepared = PreparedCoref
     forms: ClassVar = {name: what for name, what in documents.FORMS.items() if name != "text"}
-    outputs = ("marked", "conll", "jsonl")
+    outputs = ("marked", "conll", "jsonl", "html")
 
     def read(self, path: Path, form: str, settings: CorefSettings) -> Dataset[RawDocument, Clusters]:
         """Documents and their clusters."""

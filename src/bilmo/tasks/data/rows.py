@@ -9,7 +9,7 @@ import csv
 import io
 from collections.abc import Sequence
 
-SUFFIXES = {".jsonl": "jsonl", ".tsv": "table", ".csv": "csv", ".conll": "conll"}
+SUFFIXES = {".jsonl": "jsonl", ".tsv": "table", ".csv": "csv", ".conll": "conll", ".html": "html"}
 """The form of predictions that the name of a file asks for; a table has tabs between its columns."""
 
 

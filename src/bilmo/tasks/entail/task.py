@@ -90,7 +90,7 @@ class Entail(Task[Pair, PairItem, Label, EntailSettings]):
     settings = EntailSettings
     prepared = PreparedEntail
     forms: ClassVar = {name: what for name, what in pairs.FORMS.items() if name != "lines"}
-    outputs = ("table", "csv", "jsonl")
+    outputs = ("table", "csv", "jsonl", "html")
     sklearn_type = "classifier"
 
     def read(self, path: Path, form: str, settings: EntailSettings) -> Dataset[Pair, Label]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from bilmo.errors import TextError
+from bilmo.tasks.core import html
 from bilmo.tasks.core.labels import Label, PreparedLabels, labels_of
 from bilmo.tasks.core.measure import Score
 from bilmo.tasks.core.spec import Dataset, PredictionInput, Task
@@ -78,6 +79,12 @@ class PreparedRelate(PreparedLabels[Related, MarkedItem, RelateSettings]):
         """The text with its marks."""
         return [with_marks(example)]
 
+    def paragraphs(self, example: Related) -> list[str]:
+        """The text with both spans in colour."""
+        text, *spans = marked_of(example)
+        marks = [html.Mark(*span, number, NAMES[number]) for number, span in enumerate(spans)]
+        return [html.marked(text, marks)]
+
     def fields(self, example: Related) -> dict[str, object]:
         """The text as it was given: with marks, or with spans beside it."""
         if isinstance(example, str):
@@ -94,7 +101,7 @@ class Relate(Task[Related, MarkedItem, Label, RelateSettings]):
     settings = RelateSettings
     prepared = PreparedRelate
     forms: ClassVar = {name: what for name, what in relations_file.FORMS.items() if name != "lines"}
-    outputs = ("table", "csv", "jsonl")
+    outputs = ("table", "csv", "jsonl", "html")
     sklearn_type = "classifier"
 
     def read(self, path: Path, form: str, settings: RelateSettings) -> Dataset[Related, Label]:

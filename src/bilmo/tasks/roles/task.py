@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from bilmo.errors import TextError
 from bilmo.ids.batch import listed
+from bilmo.tasks.core import html
 from bilmo.tasks.core.measure import Score
 from bilmo.tasks.core.spec import Dataset, PredictionInput, Prepared, Task, check_labels
 from bilmo.tasks.data import frames as files
@@ -142,9 +143,23 @@ class PreparedRoles(Prepared[Sentence, RolesItem, Frames, RolesSettings]):
                 yield json.dumps(_entry(tokens, frames, shares), ensure_ascii=False)
             elif form == "conll":
                 yield from _columns(tokens, frames)
+            elif form == "html":
+                yield self._article(tokens, frames, shares)
             else:
                 for cells in _table(tokens, frames, shares):
                     yield row([number + k, *cells], form)
+
+    def _article(self, tokens: Sequence[str], frames: Frames, shares: Sequence[Sequence[float]]) -> str:
+        """The sentence once per predicate, with its roles in colour; once if it has no predicates."""
+        colours = {role: number for number, role in enumerate(self.roles)}
+        shown = []
+        for k, frame in enumerate(frames):
+            marks = [
+                html.Mark(start, end + 1, colours[kind], kind, min(shares[k][start : end + 1]) if shares else None)
+                for kind, start, end in spans.spans(frame.tags)
+            ]
+            shown.append(html.marked(tokens, marks))
+        return html.article(shown or [html.marked(tokens, [])])
 
 
 class Roles(Task[Sentence, RolesItem, Frames, RolesSettings]):
@@ -155,7 +170,7 @@ class Roles(Task[Sentence, RolesItem, Frames, RolesSettings]):
     settings = RolesSettings
     prepared = PreparedRoles
     forms: ClassVar = {name: what for name, what in files.FORMS.items() if name != "lines"}
-    outputs = ("table", "csv", "jsonl", "conll")
+    outputs = ("table", "csv", "jsonl", "conll", "html")
 
     def read(self, path: Path, form: str, settings: RolesSettings) -> Dataset[Sentence, Frames]:
         """Sentences, whose predicates are marked, and their frames."""

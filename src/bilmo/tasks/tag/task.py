@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from bilmo.errors import TextError
 from bilmo.ids.batch import listed
+from bilmo.tasks.core import html
 from bilmo.tasks.core.measure import Score, by_span, by_token
 from bilmo.tasks.core.spec import Dataset, PredictionInput, Prepared, Task, check_labels
 from bilmo.tasks.data import columns, spans
@@ -142,11 +143,25 @@ class PreparedTag(Prepared[Tokens, SentenceItem, Tags, TagSettings]):
                     entry["probabilities"] = [round(share, 6) for share in shares]
                 yield json.dumps(entry, ensure_ascii=False)
                 continue
+            if form == "html":
+                yield html.article([html.marked(tokens, self._marks(tags, shares))])
+                continue
             for k, (token, tag) in enumerate(zip(tokens, tags, strict=True)):
                 numbered = [] if form == "conll" else [str(sentence)]
                 yield row([*numbered, token, tag, *(f"{share:.4f}" for share in shares[k : k + 1])], form)
             if form == "conll":
                 yield ""
+
+    def _marks(self, tags: Tags, shares: Sequence[float]) -> Iterator[html.Mark]:
+        """The spans of a sentence, or each token with a tag; the probability is that of the least probable tag."""
+        colours = {kind: number for number, kind in enumerate(sorted(self.known()))}
+        if self.scheme == "plain":
+            found = [(tag, k, k) for k, tag in enumerate(tags) if tag != spans.OUTSIDE]
+        else:
+            found = spans.spans(tags)
+        for kind, start, end in found:
+            share = min(shares[start : end + 1]) if shares else None
+            yield html.Mark(start, end + 1, colours[kind or tags[start]], kind, share)
 
 
 class Tag(Task[Tokens, SentenceItem, Tags, TagSettings]):
@@ -157,7 +172,7 @@ class Tag(Task[Tokens, SentenceItem, Tags, TagSettings]):
     settings = TagSettings
     prepared = PreparedTag
     forms: ClassVar = {name: what for name, what in columns.FORMS.items() if name != "lines"}
-    outputs = ("conll", "table", "csv", "jsonl")
+    outputs = ("conll", "table", "csv", "jsonl", "html")
 
     def read(self, path: Path, form: str, settings: TagSettings) -> Dataset[Tokens, Tags]:
         """Sentences and their tags."""
