@@ -48,6 +48,7 @@ EXAMPLES = {
         "bilmo predict my-classifier reviews.txt",
         'bilmo predict my-tagger "Anna lives in Oslo."',
         "bilmo predict my-tagger sentences.txt -o tags.conll",
+        "bilmo predict my-tagger sentences.txt -o tags.html",
         'bilmo predict my-reader --context text.txt --question "Where is the bank?"',
     ),
     "score": ("bilmo score my-tagger entities.conll",),

@@ -18,17 +18,19 @@ from bilmo.tasks.data.splitting import RawText
 FIRST_HUE, NEXT_HUE = 48, 137.5
 """In degrees: the first colour is yellow; the golden angle from each to the next keeps any number of them apart."""
 STYLE = """\
-:root { color-scheme: light dark; --page: #fff; --ink: #1c1c1e; --line: #d9d9de; --vivid: 80%; --fill: 86%; --edge: 58%; }
+:root { color-scheme: light dark; --page: #fff; --ink: #1c1c1e; --line: #d9d9de;
+  --vivid: 80%; --fill: 86%; --edge: 58%; }
 @media (prefers-color-scheme: dark) {
   :root { --page: #17181a; --ink: #e9e9ec; --line: #3b3c41; --vivid: 45%; --fill: 26%; --edge: 48%; }
 }
-body { background: var(--page); color: var(--ink); font: 1rem/2.2 system-ui, sans-serif;
+body { background: var(--page); color: var(--ink); font: 1rem/2.1 system-ui, sans-serif;
   max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
 h1, h2 { font-size: 1rem; line-height: 1.5; margin: .8rem 0 .4rem; }
 article { border-top: 1px solid var(--line); padding: .4rem 0; }
 p { margin: .2rem 0; white-space: pre-wrap; overflow-wrap: anywhere; }
-mark { background: hsl(var(--hue) var(--vivid) var(--fill)); color: inherit; padding: .25em .2em;
-  border: 1px solid hsl(var(--hue) 55% var(--edge)); border-radius: .3em; -webkit-box-decoration-break: clone; box-decoration-break: clone;
+mark { background: hsl(var(--hue) var(--vivid) var(--fill)); border: 1px solid hsl(var(--hue) 55% var(--edge));
+  color: inherit; border-radius: .3em; padding: .25em .2em;
+  -webkit-box-decoration-break: clone; box-decoration-break: clone;
   -webkit-print-color-adjust: exact; print-color-adjust: exact; }
 mark mark { padding-block: .1em; }
 mark mark mark { padding-block: 0; }
