@@ -43,6 +43,8 @@ def test_every_form_is_learned_scored_and_predicted(run, model, tmp_path, name, 
     learned = ok(run("fit", "answer", model, "--train", train, "--dev", dev, "--test", dev, "-o", out, *QUICK))
     assert re.search(r"F1 +[01]\.\d+\nexact match +[01]\.\d+\n", learned.out)
     assert ("F1, questions without an answer" in learned.out) == (answered < 1)
+    again = ok(run("fit", "answer", model, "--train", train, "--dev", dev, "-o", out, *QUICK))
+    assert "epoch " not in again.err  # the same run, which has ended
     assert ok(run("score", out, dev)).out.splitlines()[0] in learned.out
     assert f'"no_answer": {str(answered < 1).lower()}' in (out / "config.json").read_text("utf-8")
     ok(run("predict", out, dev, "-o", tmp_path / "out.jsonl", "--probabilities"))

@@ -55,6 +55,8 @@ def test_every_form_is_learned_scored_and_predicted(run, model, tmp_path, name):
     train, dev, out = write(tmp_path / name), write(tmp_path / f"dev-{name}", 8, seed=1), tmp_path / "out"
     learned = ok(run("fit", "roles", model, "--train", train, "--dev", dev, "--test", dev, "-o", out, *QUICK))
     assert "role F1" in learned.out and "predicates with all roles correct" in learned.out and "TMP" in learned.out
+    again = ok(run("fit", "roles", model, "--train", train, "--dev", dev, "-o", out, *QUICK))
+    assert "epoch " not in again.err  # the same run, which has ended
     assert ok(run("score", out, dev)).out.splitlines()[0] in learned.out
     written = []
     for form in ("jsonl", "conll"):

@@ -142,6 +142,11 @@ def test_every_possible_answer_is_within_a_window(fitted, tokens, size, data):
         assert any(start <= first and first + size <= start + length for start, length in item.windows)
 
 
+def test_the_same_seed_gives_the_same_result(tiny):
+    first, second = (Reader(tiny, **(SMALL | {"dropout": 0.5}), epochs=2).fit(*questions(30)) for _ in range(2))
+    assert first.confidence(NEW) == second.confidence(NEW)
+
+
 def test_answers_touch_tokens(fitted):
     context = "In the 1990s, U.S. troops"
     tokens = fitted.prepared_.items([(context, "?")], [[Span(7, 11, "1990"), Span(14, 18, "U.S.")]])[0]

@@ -112,6 +112,11 @@ def test_saved_loaded_pickled_and_cloned(fitted, tiny, tmp_path):
     assert sklearn.base.clone(fitted).get_params() == fitted.get_params() and fitted.get_params()["depth"] == 3
 
 
+def test_the_same_seed_gives_the_same_result(tiny):
+    first, second = (RoleLabeler(tiny, **(SMALL | {"dropout": 0.5}), epochs=2).fit(*clauses(30)) for _ in range(2))
+    assert first.confidence(NEW) == second.confidence(NEW)
+
+
 def test_a_long_sentence_full_of_predicates(fitted):
     long = ["cat", "saw", "dog", "."] * 150
     (found,) = fitted.predict([Marked(long, range(1, 600, 4))])

@@ -62,7 +62,7 @@ def test_a_file_with_known_answers(tmp_path):
     details = dict(found.details)
     assert found.name == "role F1" and found.value == pytest.approx(2 * 3 / (6 + 7))
     assert [details["precision"], details["recall"]] == pytest.approx([3 / 7, 3 / 6])
-    assert details["predicates with all roles correct"] == 0 and details["F1 of the predicates"] == 1
+    assert details["predicates with all roles correct"] == 0 and "F1 of the predicates" not in details
     rows = {row.label: (row.correct, row.predicted, row.true) for row in found.labels}
     assert rows == {"A0": (2, 2, 3), "A1": (0, 2, 2), "A2": (0, 1, 0), "AM": (0, 1, 0), "R-A0": (1, 1, 1)}
 

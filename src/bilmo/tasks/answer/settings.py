@@ -19,6 +19,10 @@ class AnswerSettings(Settings):
 
     hidden: int = 100
     """Width of hidden layers, and of one direction of an LSTM."""
+    rate: float = 0.002
+    """Learning rate of the task's own network."""
+    batch: int = 16
+    """Questions per step."""
     dropout: float = 0.2
     """Dropout on the input vectors and before each LSTM."""
     longest: int = 40

@@ -15,6 +15,12 @@ from bilmo.tasks.core.settings import Settings
 class RolesSettings(Settings):
     """The settings of all tasks, and those of the role head."""
 
+    rate: float = 0.002
+    """Learning rate of the task's own network."""
+    batch: int = 16
+    """Sentences per step."""
+    dropout: float = 0.2
+    """Dropout on the input vectors and before the last layer."""
     depth: int = 3
     """Number of BiLSTM layers: the lower ones read a sentence once, the upper `depth // 2` once per predicate."""
 
