@@ -14,6 +14,7 @@ from bilmo.tasks.answer.task import ANSWER_TASK
 from bilmo.tasks.classify.task import CLASSIFY
 from bilmo.tasks.core.settings import check_settings
 from bilmo.tasks.core.spec import AnyTask, Dataset
+from bilmo.tasks.coref.task import COREF
 from bilmo.tasks.entail.task import ENTAIL
 from bilmo.tasks.relate.task import RELATE
 from bilmo.tasks.roles.task import ROLES
@@ -51,7 +52,8 @@ PUBLISHED = {
     "relations": (0.840, "BiLSTM with attention, GloVe of width 100 (Att-BLSTM, Zhou et al. 2016)"),
 }
 """Results of comparable models without ELMo. There is none for wikigold, which every paper splits in another way, none
-for roles, whose words are not those of the published data, and none for this part of SQuAD."""
+for roles, whose words are not those of the published data, none for this part of SQuAD, and none for this split of
+LitBank."""
 
 
 def found(*parts: str) -> Path:
@@ -134,6 +136,12 @@ def roles() -> DataSet:
     return DataSet("roles", *(read(ROLES, found("roles", f"{part}.jsonl.xz")) for part in ("train", "dev", "test")))
 
 
+def coref() -> DataSet:
+    """The openings of 100 novels, with clusters of one mention."""
+    parts = (read(COREF, found("coref_litbank", f"{part}.conll.xz")) for part in ("train", "dev", "test"))
+    return DataSet("coref", *parts)
+
+
 SETS = {
     "sst5": sst5,
     "trec": trec,
@@ -144,6 +152,7 @@ SETS = {
     "relations": relations,
     "squad": squad,
     "roles": roles,
+    "coref": coref,
 }
 
 

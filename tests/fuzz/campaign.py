@@ -25,6 +25,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from bilmo.progress import share_done
 from fuzz.all import TARGETS
 from fuzz.target import OTHER, REFUSED, SAME
 
@@ -101,19 +102,20 @@ def run_target(name: str, number: int, until: float, seed: int) -> Row:
     """Run cases of a target, up to a number and a time."""
     row, process = Row(), Process(name)
     draw = random.Random(f"{seed} {name}")
-    chunk = TARGETS[name].chunk
     began = time.monotonic()
-    while row.cases < number and time.monotonic() < until:
-        most = min(chunk, number - row.cases)
-        answer = process.ask(number=most, seed=draw.getrandbits(32), known=list(row.failures))
-        row.counts.update(answer["counts"])
-        for failure in answer["failures"]:
-            if failure["where"] not in row.failures:
-                row.failures[failure["where"]] = failure
-                print(f"  {name}: {failure['message'][:600]}\n    saved as {save(name, failure)}", flush=True)
-        if answer.get("ended"):
-            process.close()
-            process = Process(name)
+    with share_done(name, number) as show:
+        while row.cases < number and time.monotonic() < until:
+            most = min(TARGETS[name].chunk, number - row.cases)
+            answer = process.ask(number=most, seed=draw.getrandbits(32), known=list(row.failures))
+            row.counts.update(answer["counts"])
+            for failure in answer["failures"]:
+                if failure["where"] not in row.failures:
+                    row.failures[failure["where"]] = failure
+                    print(f"  {name}: {failure['message'][:600]}\n    saved as {save(name, failure)}", flush=True)
+            if answer.get("ended"):
+                process.close()
+                process = Process(name)
+            show(row.cases, f"{row.cases / (time.monotonic() - began):,.0f} cases/s")
     process.close()
     row.seconds = time.monotonic() - began
     return row

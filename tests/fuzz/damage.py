@@ -70,6 +70,7 @@ def edits(
     names: Sequence[str], *, most: int = 3, kinds: Sequence[str] = (), only: Sequence[str] = ()
 ) -> st.SearchStrategy[list[Edit]]:
     """Some edits of files with these names; of all kinds and files, or only of some."""
+    numbers = st.sampled_from([sorted(names).index(name) for name in only or names])
     known: dict[str, st.SearchStrategy[Any]] = {
         "flip": st.tuples(PLACES, st.integers(0, 7)),
         "write": st.tuples(PLACES, st.sampled_from(BYTES).map(_text) | st.binary(min_size=1, max_size=8).map(_text)),
@@ -78,7 +79,7 @@ def edits(
         "delete": st.tuples(PLACES, st.integers(1, 64)),
         "repeat": st.tuples(PLACES, st.integers(1, 64), st.sampled_from((2, 3, 1000, 20_000))),
         "remove": st.just(()),
-        "swap": st.tuples(st.integers(0, len(names) - 1)),
+        "swap": st.tuples(numbers),
         "link": st.tuples(st.sampled_from(TARGETS)),
         "folder": st.just(()),
         "pipe": st.just(()),
@@ -89,7 +90,6 @@ def edits(
         "line": st.tuples(PLACES, PLACES),
         "text": st.tuples(PLACES, TEXTS),
     }
-    numbers = st.sampled_from([sorted(names).index(name) for name in only or names])
     one = st.one_of(
         [
             st.tuples(st.just(kind), numbers, more).map(lambda parts: [parts[0], parts[1], *parts[2]])
