@@ -66,7 +66,9 @@ class Process:
         assert self.process.stdin and self.process.stdout
         self._orders, self._answers = self.process.stdin, self.process.stdout
         if self._answers.readline() != "ready\n":
-            raise RuntimeError(f"{name}: cannot be prepared.\n{self.said()}")
+            said = self.said()
+            self.close()
+            raise RuntimeError(f"{name}: cannot be prepared.\n{said}")
 
     def ask(self, **order: Any) -> dict[str, Any]:
         """Send an order and wait for the answer; if the process ends, the case that it was at is the failure."""

@@ -121,6 +121,7 @@ def main() -> None:
     atomic.PUBLISH_SECONDS = 0.0  # do not wait for another process that may be publishing
     box = Box(Path(root))
     places = {"TMPDIR": "tmp", "HOME": "home", "BILMO_CACHE": "cache", "XDG_CACHE_HOME": "cache"}
+    places["TORCHINDUCTOR_CACHE_DIR"] = "tmp"  # torch makes this folder when an optimizer is first used
     for variable, folder in places.items():
         os.environ[variable] = str(box.root / folder)
     os.chdir(box.root / "home")
