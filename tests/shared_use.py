@@ -23,7 +23,7 @@ from bilmo.embed import word_cache
 
 import task_data
 
-THREADS, PROCESSES, CALLS = 16, 4, 40
+THREADS, PROCESSES, CALLS = 16, 4, 20
 ALLOWED = 1e-6
 SMALL: dict[str, Any] = {"hidden": 6, "epochs": 1}
 

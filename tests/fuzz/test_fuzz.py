@@ -15,10 +15,10 @@ from fuzz.target import SAME, Box, Failure, Target
 from fuzz.worker import Found, Worker
 
 TESTS = Path(__file__).parents[1]
-SLOW = ("commands", "kills")
+SLOW = ("commands",)
 """Each case is a whole run of a command."""
-LEFT_OUT = ("two runs at once", "full disk")
-"""They take as long as `kills`, and have tests of their own: store/test_open_run.py, cli/test_full_disk.py."""
+LEFT_OUT = ("kills", "two runs at once", "full disk")
+"""They take long, and have tests of their own: training/test_run.py, store/test_open_run.py, cli/test_full_disk.py."""
 
 
 @pytest.mark.parametrize("name", [name for name in TARGETS if name not in LEFT_OUT])
