@@ -46,7 +46,8 @@ def bits(arrays: dict[str, np.ndarray]) -> Values:
 
 
 @contextmanager
-def little_memory(limit: int = 2**20) -> Iterator[None]:
+def little_memory(limit: int = 2**24) -> Iterator[None]:
+    """Python's own tables take up to 8 MB when they happen to grow."""
     tracemalloc.start()
     try:
         yield
