@@ -9,9 +9,7 @@ from scorch import scores as scorch
 
 from bilmo.tasks.coref.measure import coref_score
 
-scorch.harmonic_mean = lambda pair: (
-    2 * pair[0] * pair[1] / sum(pair) if sum(pair) else 0.0
-)  # its own fails at 0
+scorch.harmonic_mean = lambda pair: 2 * pair[0] * pair[1] / sum(pair) if sum(pair) else 0.0  # its own fails at 0
 ORACLES = {"MUC": scorch.muc, "B3": scorch.b_cubed, "CEAF-e": scorch.ceaf_e}
 
 
