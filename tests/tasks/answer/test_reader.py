@@ -74,7 +74,8 @@ def test_predictions_do_not_depend_on_batch_and_order(tiny, more):
     together, shares = task.predict(NEW), task.confidence(NEW)
     alone, shares_alone = [task.predict([one])[0] for one in NEW], [task.confidence([one])[0] for one in NEW]
     assert together == alone == task.predict(NEW[::-1])[::-1]
-    assert all(a == pytest.approx(b, abs=1e-5) for a, b in zip(shares, shares_alone, strict=True))
+    # Layers are kept as float16, so a difference in the last bit of float32 can become one of 1e-3.
+    assert all(a == pytest.approx(b, abs=2e-3) for a, b in zip(shares, shares_alone, strict=True))
     assert together[10] is None and together[12] is None  # contexts without tokens
 
 

@@ -72,8 +72,9 @@ def test_padding_changes_no_prediction(unfitted, some, at):
     task = unfitted[at]
     together = task.predict_proba(some)
     alone = np.concatenate([task.predict_proba([pair]) for pair in some])
-    assert np.allclose(together, alone, atol=1e-5)
-    assert np.allclose(together, task.predict_proba(some[::-1])[::-1], atol=1e-5)
+    # Layers are kept as float16, so a difference in the last bit of float32 can become one of 1e-3.
+    assert np.allclose(together, alone, atol=2e-3)
+    assert np.allclose(together, task.predict_proba(some[::-1])[::-1], atol=2e-3)
 
 
 def test_elmo_is_mixed_where_it_is_asked_for(unfitted):

@@ -77,8 +77,9 @@ def test_padding_changes_no_prediction(unfitted, some, at):
     task = unfitted[at]
     together = task.predict_proba(some)
     alone = np.concatenate([task.predict_proba([one]) for one in some])
-    assert np.allclose(together, alone, atol=1e-5)
-    assert np.allclose(together, task.predict_proba(some[::-1])[::-1], atol=1e-5)
+    # Layers are kept as float16, so a difference in the last bit of float32 can become one of 1e-3.
+    assert np.allclose(together, alone, atol=2e-3)
+    assert np.allclose(together, task.predict_proba(some[::-1])[::-1], atol=2e-3)
 
 
 def test_the_places_and_the_order_of_the_spans_count(unfitted):
@@ -95,7 +96,7 @@ def test_marks_and_spans_give_the_same_prediction(unfitted):
         ("the cat saw a dog .".split(), (1, 2), (4, 6)),
     ]
     first, *rest = unfitted["both"].predict_proba(same)
-    assert all(np.allclose(first, row, atol=1e-6) for row in rest)
+    assert all(np.allclose(first, row, atol=2e-3) for row in rest)
 
 
 def test_positions():

@@ -78,7 +78,8 @@ def test_predictions_do_not_depend_on_batch_and_order(tiny, more):
     together, shares = task.predict(asked), task.confidence(asked)
     alone, shares_alone = [task.predict([one])[0] for one in asked], [task.confidence([one])[0] for one in asked]
     assert together == alone == task.predict(asked[::-1])[::-1]
-    assert all(a == pytest.approx(b, abs=1e-5) for a, b in zip(shares, shares_alone, strict=True))
+    # Layers are kept as float16, so a difference in the last bit of float32 can become one of 1e-3.
+    assert all(a == pytest.approx(b, abs=2e-3) for a, b in zip(shares, shares_alone, strict=True))
     assert [len(found) for found in together[len(NEW) :]] == [len(tokens) for tokens in NEW]
 
 
