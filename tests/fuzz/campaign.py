@@ -85,7 +85,7 @@ class Process:
         where = f"{'hang' if hang else f'crash, code {code}'} {frames[0] if frames else said[-300:]}"
         failure = {"case": current["case"], "where": where, "message": "\n    ".join([where, *frames[1:6]])}
         counts = Counter(current["counts"]) + Counter({"failed": 1})
-        return {"counts": counts, "failures": [failure], "seconds": 0.0, "ended": True}
+        return {"counts": counts, "failures": [failure], "ended": True}
 
     def said(self) -> str:
         """What the process wrote to standard error, which is much only if it crashed."""

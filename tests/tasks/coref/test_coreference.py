@@ -121,6 +121,12 @@ def test_saved_loaded_pickled_and_cloned(random_head, tmp_path):
     assert sklearn.base.clone(random_head).get_params() == random_head.get_params()
 
 
+def test_a_document_without_tokens_may_be_among_the_examples(tiny):
+    some, answers = documents(4)
+    task = Coreference(tiny, **SMALL, epochs=2).fit([[], *some], [[], *answers], dev=(some, answers))
+    assert task.predict([[], some[0]])[0] == []
+
+
 def test_raw_text_is_split(random_head):
     text = "The cat saw a dog. It sat.\n\nThen the cow saw it."
     (tokens,) = random_head.tokens([text])

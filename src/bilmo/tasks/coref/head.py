@@ -154,8 +154,11 @@ class SpanHead(Head[DocumentItem, Clusters]):
 
     def loss(self, input: TaskInput, items: Sequence[DocumentItem]) -> Tensor:
         """Nats per token: to choose a right antecedent for each kept span, and to tell mentions from other spans."""
+        filled = [item for item in items if item.text]
+        if not filled:
+            return self.mention_score.bias.sum() * 0
         total, tokens = torch.zeros(()), 0
-        for item, vectors, outputs in self._documents(input, [item for item in items if item.text]):
+        for item, vectors, outputs in self._documents(input, filled):
             kept, scores, spans = self.scored(item, vectors, outputs)
             cluster = {span: number for number, one in enumerate(item.clusters, start=1) for span in one}
             own = torch.tensor([cluster.get(span, 0) for span in kept.mentions()])  # (M,), 0 outside of clusters
@@ -168,7 +171,7 @@ class SpanHead(Head[DocumentItem, Clusters]):
             true = torch.tensor([tuple(span) in cluster for span in spans.tolist()], dtype=torch.float32)
             total = total + F.binary_cross_entropy_with_logits(scores, true, reduction="sum")
             tokens += len(vectors)
-        return total / max(1, tokens)
+        return total / tokens
 
     def predict(self, input: TaskInput, items: Sequence[DocumentItem]) -> list[Clusters]:
         """The clusters of each document."""
@@ -184,9 +187,7 @@ class SpanHead(Head[DocumentItem, Clusters]):
     def _answers(
         self, input: TaskInput, items: Sequence[DocumentItem]
     ) -> Iterator[tuple[Clusters, dict[Mention, float]]]:
-        filled = (
-            self._documents(input, [item for item in items if item.text]) if any(i.text for i in items) else iter(())
-        )
+        filled = self._documents(input, [item for item in items if item.text])
         for item in items:
             if not item.text:
                 yield [], {}

@@ -95,7 +95,7 @@ def _conll(path: Path, rows: Iterable[str], *, answers: bool) -> Iterator[tuple[
         elif row.startswith(END):
             if reader is None:
                 raise TextError(f"{where}: a document ends, but none has started")
-            yield reader.document(path), reader.clusters
+            yield reader.document(), reader.clusters
             reader = None
         elif row.strip() and not row.startswith("#"):
             if reader is None:
@@ -151,7 +151,7 @@ class _Reader:
             self._sentences.append(self._sentence)
             self._sentence = []
 
-    def document(self, path: Path) -> Document:
+    def document(self) -> Document:
         """The document; all mentions must be closed."""
         self.end_sentence()
         for name, places in self._open.items():
