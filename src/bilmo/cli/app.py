@@ -13,7 +13,7 @@ from collections.abc import Callable
 import typer
 
 from bilmo import __version__
-from bilmo.cli import convert, embed, evaluate, finetune, get, info, models, similar, train, word_cache
+from bilmo.cli import convert, embed, evaluate, fill, finetune, get, info, models, probability, similar, train, word_cache
 from bilmo.cli.options import with_shared_options
 from bilmo.cli.show import messages, streams
 from bilmo.cli.show.examples import epilog
@@ -45,9 +45,11 @@ _add(convert.convert)
 _add(embed.embed)
 _add(word_cache.word_cache)
 _add(similar.similar)
+_add(fill.fill)
 _add(train.train)
 _add(finetune.finetune)
 _add(evaluate.evaluate)
+_add(probability.probability)
 app.add_typer(fit.app, name="fit", epilog=epilog("fit"))
 _add(predict.predict)
 _add(score.score)

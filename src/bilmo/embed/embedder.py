@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bilmo.embed.fill import Filled, fill
 from bilmo.embed.loaded import LoadedModel
 from bilmo.embed.options import All, EmbedOptions, Pool, StreamOptions, check
 from bilmo.embed.runner import BATCH_TOKENS, Vectors
@@ -295,6 +296,14 @@ class Embedder(LoadedModel):
         space = self._words()
         vectors = space.vectors(given, spelled=space.by_spelling(given))
         return given[int(np.argmin(vectors @ vectors.mean(axis=0)))]
+
+    def fill(self, text: str, topn: int = 10) -> Filled:
+        """The words that the model expects in place of the word in square brackets.
+
+        `elmo.fill("The cat sat on the [mat].")` gives the candidates with their probabilities, and the rank of "mat".
+        The model does not see the word in brackets. See `bilmo.embed.fill`.
+        """
+        return fill(self, text, topn)
 
     def _words(self, candidates: int = CANDIDATES) -> WordSpace:
         """The words to compare with. Those of the last call are kept, because making them takes a moment."""

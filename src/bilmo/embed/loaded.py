@@ -24,11 +24,13 @@ from bilmo.embed.word_cache_file import WordVectors
 from bilmo.errors import ConfigError, NoSoftmax
 from bilmo.formats import open as layouts
 from bilmo.ids.batch import Sentence, listed
+from bilmo.ids.vocab import Vocab
 from bilmo.net.bilm import settle
 from bilmo.net.config import Precision
 from bilmo.net.device import device_of
 from bilmo.net.kernels.threads import caller_threads
 from bilmo.net.mix import How, Mix, Norm
+from bilmo.net.softmax import Softmax
 from bilmo.store.bundle import Bundle
 from bilmo.store.model_folder import DType
 
@@ -146,12 +148,8 @@ class LoadedModel:
         Row 0, forward: each word given those before it, then `</S>`. Row 1, backward: `<S>`, then each word, given
         those after it. A network of one direction has only its row.
         """
-        if self._softmax is None or self.bundle.vocab is None:
-            raise NoSoftmax(
-                f"this model ({self.bundle.layout}) has no softmax, so it gives vectors but no probabilities. "
-                "Of the old layouts, only TensorFlow checkpoints have one."
-            )
-        vocab, width = self.bundle.vocab, self.config.width
+        vocab, softmax = self._predicting()
+        width = self.config.width
         sentences = listed(sentences)
         out: list[Vectors] = [np.empty(0, dtype=np.float32)] * len(sentences)
         with torch.inference_mode():
@@ -165,11 +163,38 @@ class LoadedModel:
                 for half, direction in enumerate(self.config.directions):
                     read, predicted = (before, before + 1) if direction == "forward" else (before + 1, before)
                     output = values[-1, read, half * width : (half + 1) * width]  # of all sentences at once
-                    scores.append(self._softmax.log_probs(output, ids[predicted]))
+                    scores.append(softmax.log_probs(output, ids[predicted]))
                 parts = torch.stack(scores).split([length - 1 for length in lengths], dim=1)
                 for k, part in zip(numbers, parts, strict=True):
                     out[k] = part.cpu().numpy().copy()  # a copy does not keep the others in memory
         return out
+
+    def log_probs_at(self, sentence: Sentence, position: int) -> Vectors:
+        """(2, V): natural log-probability of every word of the vocabulary at a position of a sentence.
+
+        Row 0, forward: given the words before the position. Row 1, backward: given the words after it. The word at the
+        position itself changes nothing. A network of one direction has only its row.
+        """
+        _, softmax = self._predicting()
+        width = self.config.width
+        with torch.inference_mode():
+            ((_, _, values),) = self._runner.run(listed([sentence]), self.config.layers + 1, self.batch_tokens)
+            before, after = position, position + 2  # the begin mark comes first
+            outputs = [
+                values[-1, before if direction == "forward" else after, half * width : (half + 1) * width]
+                for half, direction in enumerate(self.config.directions)
+            ]
+            found: Vectors = softmax.all_log_probs(torch.stack(outputs)).cpu().numpy()
+        return found
+
+    def _predicting(self) -> tuple[Vocab, Softmax]:
+        """The vocabulary and the softmax, without which nothing can be predicted."""
+        if self._softmax is None or self.bundle.vocab is None:
+            raise NoSoftmax(
+                f"this model ({self.bundle.layout}) has no softmax, so it gives vectors but no probabilities. "
+                "Of the old layouts, only TensorFlow checkpoints have one."
+            )
+        return self.bundle.vocab, self._softmax
 
     def word_vectors(self, words: Sequence[str]) -> Vectors:
         """(words, D): the vector of each word without context, which is each half of layer 0."""

@@ -38,6 +38,10 @@ class Softmax(nn.Module):
             parts.append(chosen - scale)
         return torch.cat(parts)
 
+    def all_log_probs(self, outputs: Tensor) -> Tensor:
+        """Natural log-probability of every word of the vocabulary: (N, D) to (N, V)."""
+        return torch.addmm(self.bias, outputs, self.weight.t()).log_softmax(dim=1)
+
 
 def perplexity(loss: float) -> float:
     """The perplexity of a loss in nats per word; infinite if it does not fit into a float."""

@@ -31,6 +31,11 @@ EXAMPLES = {
         "bilmo finetune en text.txt -o my-model --add-words 1000",
     ),
     "evaluate": ("bilmo evaluate en text.txt",),
+    "fill": ('bilmo fill en "The cat sat on the [mat]."',),
+    "probability": (
+        'bilmo probability en "He sat on the bank."',
+        "bilmo probability en text.txt --by sentence -o sentences.tsv",
+    ),
     "similar": (
         "bilmo similar en river",
         "bilmo similar en bank --in text.txt --number 5",
