@@ -13,7 +13,20 @@ from collections.abc import Callable
 import typer
 
 from bilmo import __version__
-from bilmo.cli import convert, embed, evaluate, fill, finetune, get, info, models, probability, similar, train, word_cache
+from bilmo.cli import (
+    convert,
+    embed,
+    evaluate,
+    fill,
+    finetune,
+    get,
+    info,
+    models,
+    probability,
+    similar,
+    train,
+    word_cache,
+)
 from bilmo.cli.options import with_shared_options
 from bilmo.cli.show import messages, streams
 from bilmo.cli.show.examples import epilog

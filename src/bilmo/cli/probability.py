@@ -67,9 +67,7 @@ def probability(
         raise ConfigError(f"{output}: the output is .tsv or .jsonl; the extension {output.suffix!r} is neither")
     texts = Inputs(tuple(inputs))
     if output:
-        check_output(
-            [output], texts=[Path(one) for one in inputs if not is_text(one)], files=layouts.files_of(model)
-        )
+        check_output([output], texts=[Path(one) for one in inputs if not is_text(one)], files=layouts.files_of(model))
     with progress.working("loading the model"):
         elmo = load(model, start=start.value, lang=lang, dictionary=dictionary, device=device)
     count = 0
@@ -95,12 +93,24 @@ def probability(
 def _word_rows(found: ScoredSentence) -> Iterator[dict[str, Any]]:
     for k, token in enumerate(found.tokens):
         logs = {name: float(row[k]) for name, row in found.words.items()}
-        yield {"line": found.line, "sentence": found.sentence, "word": token, **_both(logs), "unknown": found.unknown[k]}
+        yield {
+            "line": found.line,
+            "sentence": found.sentence,
+            "word": token,
+            **_both(logs),
+            "unknown": found.unknown[k],
+        }
 
 
 def _sentence_rows(found: ScoredSentence) -> Iterator[dict[str, Any]]:
     counts = {"words": len(found.tokens), "unknown": sum(found.unknown)}
-    yield {"line": found.line, "sentence": found.sentence, **_both(found.totals), **counts, "text": " ".join(found.tokens)}
+    yield {
+        "line": found.line,
+        "sentence": found.sentence,
+        **_both(found.totals),
+        **counts,
+        "text": " ".join(found.tokens),
+    }
 
 
 def _both(logs: dict[str, float]) -> dict[str, float]:

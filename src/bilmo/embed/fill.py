@@ -106,10 +106,10 @@ def marked(elmo: LoadedModel, text: str) -> tuple[Sentence, int]:
     if not text[first:last].strip():
         raise TextError("the square brackets are empty; put a word in them, which the model does not see")
     plain = text.replace("[", " ").replace("]", " ")  # of the same length, and no word continues across a bracket
-    sentences = elmo.split(plain)
-    places = offsets(plain, chain.from_iterable(sentences))
-    inside = [number for number, (begin, end) in enumerate(places) if begin < last and end > first]
+    sentences = list(elmo.split(plain))
     tokens = list(chain.from_iterable(sentences))
+    places = offsets(plain, tokens)
+    inside = [number for number, (begin, end) in enumerate(places) if begin < last and end > first]
     if len(inside) != 1:
         raise TextError(
             f"the square brackets hold {len(inside)} tokens ({', '.join(tokens[k] for k in inside)}); put them around "
