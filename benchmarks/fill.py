@@ -33,10 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     elmo = bilmo.load(given.model)
     table = measured(elmo, given.texts, given.sentences)
-    page = (
-        f"# Which word fits\n\n{date.today()}, `python benchmarks/fill.py {given.model} "
-        f"{' '.join(path.name for path in given.texts)} --sentences {given.sentences}`; bilmo uses {PRIOR:g}.\n\n{table}"
-    )
+    names = " ".join(path.name for path in given.texts)
+    command = f"python benchmarks/fill.py {given.model} {names} --sentences {given.sentences}"
+    page = f"# Which word fits\n\n{date.today()}, `{command}`; bilmo uses {PRIOR:g}.\n\n{table}"
     print(page)
     if not given.no_save:
         (RESULTS / "fill.md").write_text(page, encoding="utf-8")

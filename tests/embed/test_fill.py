@@ -115,7 +115,7 @@ def test_wrong_arguments_are_refused():
 
 def test_scores_are_those_of_log_probs_with_lines_and_sentences_numbered():
     elmo = Embedder(made(), lang="en")
-    found = list(scored(elmo, ["a b. c d.", "", ["d", "strange"]]))
+    found = list(scored(elmo, ["A b. C d.", "", ["d", "strange"]]))
     assert [(one.line, one.sentence) for one in found] == [(1, 1), (1, 2), (3, 1)]
     assert found[2].unknown == [False, True]
     for one in found:

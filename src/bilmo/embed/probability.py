@@ -38,12 +38,12 @@ class ScoredSentence:
 
 
 def scored(elmo: Embedder, items: Iterable[Item]) -> Iterator[ScoredSentence]:
-    """Score any number of texts, or sentences as lists of tokens, in their order."""
+    """Score any number of texts, or sentences as lists of tokens, in their order; blank lines have none."""
     size = 1 if elmo.start == "carry" else BATCH_SENTENCES
     numbered = (
         (line, number, sentence)
         for line, item in enumerate(items, start=1)
-        for number, sentence in enumerate(elmo.sentences(item), start=1)
+        for number, sentence in enumerate(filter(None, elmo.sentences(item)), start=1)
     )
     while some := list(islice(numbered, size)):
         rows = elmo.log_probs([sentence for _, _, sentence in some])
