@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 import bilmo
 from bilmo.api.convert import Conversion
 from bilmo.api.models import InstalledModel
+from bilmo.embed.fill import Filled
 from bilmo.embed.job import Event as EmbedEvent
 from bilmo.embed.job import Finished
 from bilmo.embed.module import ElmoModule
@@ -54,6 +55,7 @@ def embedding() -> None:
     assert_type(elmo.offsets("a cat"), list[tuple[int, int]])
     assert_type(elmo.layers([["a", "cat"]]), list[Vectors])
     assert_type(elmo.log_probs([["a", "cat"]]), list[Vectors])
+    assert_type(elmo.log_probs_at(["a", "cat"], 1), Vectors)
     assert_type(elmo.word_vectors(["cat"]), Vectors)
     assert_type(elmo.to("cpu"), bilmo.Embedder)
     elmo.save(Path("saved"), dtype="float16")
@@ -79,6 +81,7 @@ def words() -> None:
     assert_type(elmo.most_similar("cat", topn=3, candidates=100), list[tuple[str, float]])
     assert_type(elmo.most_similar(positive=["cat"], negative=["dog"]), list[tuple[str, float]])
     assert_type(elmo.doesnt_match(["cat", "dog", "mat"]), str)
+    assert_type(elmo.fill("the [cat] sat", topn=3), Filled)
 
 
 def modules() -> None:

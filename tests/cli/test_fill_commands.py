@@ -52,13 +52,17 @@ def test_probability_by_word_and_by_sentence_agree(run, tmp_path):
 def test_probability_refuses_other_extensions_blank_text_its_own_input_and_models_without_a_softmax(
     run, tmp_path, model
 ):
-    text = tmp_path / "text.tsv"
+    text = tmp_path / "text.txt"
     text.write_text("\n", encoding="utf-8")
     assert ".tsv or .jsonl" in run("probability", "en", text, "-o", tmp_path / "x.csv").err
     blank = run("probability", "en", text, "-o", tmp_path / "x.tsv")
     assert blank.code == 1 and "no sentence" in blank.err and not (tmp_path / "x.tsv").exists()
     text.write_text("a b\n", encoding="utf-8")
-    own = run("probability", "en", text, "-o", text)
-    assert own.code == 1 and "is the input" in own.err and text.read_text(encoding="utf-8") == "a b\n"
+    table = tmp_path / "table.tsv"
+    table.write_text("id\ttext\n1\ta b\n", encoding="utf-8")
+    assert run("probability", "en", table, "--field", "text", "-o", tmp_path / "y.tsv").code == 0
+    assert len((tmp_path / "y.tsv").read_text(encoding="utf-8").splitlines()) == 3
+    own = run("probability", "en", table, "--field", "text", "-o", table)
+    assert own.code == 1 and "is the input" in own.err and table.read_text(encoding="utf-8").startswith("id")
     without = run("probability", model, text)
     assert without.code == 1 and "no softmax" in without.err

@@ -43,6 +43,10 @@ def probability(
         Path | None,
         typer.Option("-o", "--output", help="File to write: .tsv or .jsonl.", show_default="standard output, as TSV"),
     ] = None,
+    field: Annotated[
+        str | None,
+        typer.Option(help="Score this field of JSON lines (a text or a list of tokens), or this column of CSV or TSV."),
+    ] = None,
     start: SentenceStart = Start.settled,
     lang: Lang = "auto",
     dictionary: Dictionary = None,
@@ -65,7 +69,7 @@ def probability(
 
     if output and output.suffix not in FORMS:
         raise ConfigError(f"{output}: the output is .tsv or .jsonl; the extension {output.suffix!r} is neither")
-    texts = Inputs(tuple(inputs))
+    texts = Inputs(tuple(inputs), field=field)
     if output:
         check_output([output], texts=[Path(one) for one in inputs if not is_text(one)], files=layouts.files_of(model))
     with progress.working("loading the model"):

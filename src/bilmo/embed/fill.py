@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from bilmo.embed.loaded import LoadedModel
 from bilmo.errors import ConfigError, TextError
-from bilmo.ids.batch import Sentence
 from bilmo.ids.vocab import Vocab
 from bilmo.text.offsets import offsets
 
@@ -95,7 +94,7 @@ def combined(logs: LogProbs, vocab: Vocab, prior: float = PRIOR) -> LogProbs:
     return np.asarray(total - np.logaddexp.reduce(total))
 
 
-def marked(elmo: LoadedModel, text: str) -> tuple[Sentence, int]:
+def marked(elmo: LoadedModel, text: str) -> tuple[list[str], int]:
     """The sentence with the word in square brackets, without the brackets, and the position of the word."""
     if text.count("[") != 1 or text.count("]") != 1 or text.index("]") < text.index("["):
         raise TextError(
@@ -118,6 +117,6 @@ def marked(elmo: LoadedModel, text: str) -> tuple[Sentence, int]:
     number = inside[0]
     for sentence in sentences:
         if number < len(sentence):
-            return sentence, number
+            return list(sentence), number
         number -= len(sentence)
     raise AssertionError("the tokens are those of the sentences")
