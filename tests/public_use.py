@@ -23,6 +23,7 @@ from bilmo.embed.job import Finished
 from bilmo.embed.module import ElmoModule
 from bilmo.embed.perplexity import Perplexity
 from bilmo.embed.texts import Embedded
+from bilmo.generate.network.head import Hypothesis
 from bilmo.net.state import State
 from bilmo.tasks.data.frames import Frame, Marked
 from bilmo.tasks.data.squad import Question, Span
@@ -145,6 +146,16 @@ def tasks() -> None:
     coreference.fit(stories, [[[(0, 0), (2, 2)]], [[(0, 1), (2, 2)]]] * 8)
     assert_type(coreference.predict([stories[0], "A cat sat."]), list[Sequence[Sequence[tuple[int, int]]]])
     assert_type(coreference.tokens(["A cat sat."]), list[list[list[str]]])
+    translator = bilmo.Translator(elmo, epochs=1, hidden=4, cache="layers").fit(
+        ["a cat", ["a", "dog"]] * 8, ["eine Katze"] * 16
+    )
+    assert_type(translator.predict(["a dog"]), list[str])
+    assert_type(translator.hypotheses(["a dog"], beam=2, best=2), list[list[Hypothesis]])
+    assert_type(translator.log_probability(["a dog"], ["eine Katze"]), list[float])
+    summariser = bilmo.Summariser(elmo, epochs=1, hidden=4, cache="layers").fit(
+        ["A cat sat. It ran."] * 8 + ["b"], ["cat"] * 9
+    )
+    assert_type(summariser.predict(["A dog sat."]), list[str])
     assert_type(tagger.set_params(epochs=2).get_params(), dict[str, Any])
 
 

@@ -19,7 +19,7 @@ from task_data import made
 
 NAMES = (
     "BiLM BiLMConfig BilmoError Classifier Coreference Embedder Entailment Layers Mix Reader Relations RoleLabeler "
-    "Tagger convert embed_files evaluate finetune get load models train word_cache"
+    "Summariser Tagger Translator convert embed_files evaluate finetune get load models train word_cache"
 ).split()
 ESTIMATOR = {"answers", "confidence", "events", "fitted_network", "restore", "run", "store_layers", "training"}
 INTERNAL = {
@@ -29,7 +29,9 @@ INTERNAL = {
     "Reader": ESTIMATOR,
     "Relations": ESTIMATOR,
     "RoleLabeler": ESTIMATOR,
+    "Summariser": ESTIMATOR,
     "Tagger": ESTIMATOR,
+    "Translator": ESTIMATOR,
     "Embedder": {"carried", "set_carried", "embed_rows", "sentences"},
     "BiLM": {"reset_parameters", "prepared", "layers"},
 }

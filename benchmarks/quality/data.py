@@ -153,7 +153,16 @@ SETS = {
     "squad": squad,
     "roles": roles,
     "coref": coref,
+    "layers": ewt,
 }
+
+
+def share_of(some: Examples, share: float) -> Examples:
+    """A random share of the examples; a larger share contains a smaller one."""
+    order = list(range(len(some.examples)))
+    random.Random(1).shuffle(order)
+    chosen = sorted(order[: max(1, round(share * len(order)))])
+    return Dataset([some.examples[k] for k in chosen], [some.answers[k] for k in chosen], some.form)
 
 
 def slice_of(data: DataSet, number: int | None) -> DataSet:

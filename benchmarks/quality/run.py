@@ -1,12 +1,11 @@
-"""What ELMo adds on several data sets, and which layer predicts parts of speech best: means and spread over seeds.
+"""What ELMo adds to each task: the tables and figures of the paper, on the data at hand.
 
-    python benchmarks/quality/run.py MODEL                    everything; takes hours
-    python benchmarks/quality/run.py MODEL --only trec,sst5   a part; the table still shows all recorded outcomes
-    python benchmarks/quality/run.py MODEL --examples 200     a slice, to see that it runs; nothing is saved
+    python benchmarks/quality/run.py MODEL                          everything; takes many hours
+    python benchmarks/quality/run.py MODEL --only table1 --data sick,trec     a part of it
+    python benchmarks/quality/run.py MODEL --examples 200           a slice, to see that it runs; nothing is saved
 
-Each outcome is recorded when it is known (results/quality.jsonl); the same command again resumes after the last one.
-`words` is word vectors and the task's own character CNN, as in the paper's baselines; the other variants with word
-vectors have it too.
+Each fit is recorded when it is done (results/quality.jsonl), and results/quality.md shows everything that is recorded
+for the model. The same command again resumes after the last recorded fit.
 """
 
 from __future__ import annotations
@@ -14,107 +13,64 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from datetime import date
+import time
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import data
+import tables
+import torch
+from plan import CHARS, DATA_SETS, NARROW, PARTS, Fit
 
 import bilmo
 from bilmo.store.vectors_file import Vectors
-from bilmo.tasks.answer.task import ANSWER_TASK
-from bilmo.tasks.classify.task import CLASSIFY
 from bilmo.tasks.core import compare
-from bilmo.tasks.core.compare import Outcome
-from bilmo.tasks.core.events import Epoch
-from bilmo.tasks.core.settings import Settings, check_settings
-from bilmo.tasks.core.spec import AnyTask
-from bilmo.tasks.coref.task import COREF
-from bilmo.tasks.entail.task import ENTAIL
+from bilmo.tasks.core.events import Epoch, Event, Step
+from bilmo.tasks.core.settings import check_settings
 from bilmo.tasks.network import words
-from bilmo.tasks.relate.task import RELATE
-from bilmo.tasks.roles.task import ROLES
-from bilmo.tasks.tag.task import TAG
 
 RESULTS = Path(__file__).parents[1] / "results"
 
 
 @dataclass(frozen=True)
-class Question:
-    """One comparison on a data set."""
-
-    name: str
-    task: AnyTask
-    data: str
-    variants: tuple[str, ...] = compare.USUAL
-    settings: dict[str, Any] = field(default_factory=dict)
-
-
-QUESTIONS = (
-    Question("sst5", CLASSIFY, "sst5", settings={"head": "mean"}),
-    Question("trec", CLASSIFY, "trec", settings={"head": "bilstm"}),
-    Question("wnut17", TAG, "wnut17", settings={"patience": 8, "batch": 64, "rate": 0.002}),
-    Question("wikigold", TAG, "wikigold", settings={"patience": 8}),
-    Question("ud_english_ewt", TAG, "ud_english_ewt", settings={"patience": 3, "batch": 64, "rate": 0.002}),
-    Question("parts of speech by layer", TAG, "ud_english_ewt", ("0", "1", "2"), {"head": "linear", "dropout": 0.0}),
-    Question("squad", ANSWER_TASK, "squad", (*compare.USUAL, "output", "input+output"), {"patience": 3}),
-    Question("roles", ROLES, "roles", (*compare.USUAL, "output", "input+output"), {"patience": 3}),
-    Question("coref", COREF, "coref"),
-    Question("sick", ENTAIL, "sick", (*compare.USUAL, "output", "input+output")),
-    Question("relations", RELATE, "relations", (*compare.USUAL, "output", "input+output")),
-)
-CHARS = 128
-"""Filters of the character CNN beside word vectors: as many as in the paper's baseline for entities."""
-NARROW = {"dropout": 0.2}
-"""For the narrow input of `words`: dropping half of 50 numbers would make the baseline worse than it is."""
-ASKED = "both"
-"""The variant that is compared with the goals; chosen before anything was measured."""
-GOALS = {
-    "sst5": 0.068,
-    "wnut17": 0.21,
-    "wikigold": 0.21,
-    "sick": 0.058,
-    "roles": 0.172,
-    "squad": 0.249,
-    "coref": 0.098,
-    "relations": 0.10,
-}
-"""The paper's error reduction over its baselines. The one for relations is our own."""
-
-
-@dataclass(frozen=True)
 class Run:
-    """One command: the model and everything that is the same for all questions."""
+    """One command: the model, and everything that is the same for all fits."""
 
     name: str
     elmo: bilmo.Embedder
     vectors: Vectors | str
-    seeds: int
     epochs: int
+    minutes: float
+    examples: int | None
 
-    def variants(self, question: Question) -> list[str]:
-        """The variants that this model has the layers for."""
-        return [name for name in question.variants if not name.isdecimal() or int(name) <= self.elmo.config.layers]
+    @cached_property
+    def model(self) -> str:
+        """The hash of the model."""
+        return self.elmo.bundle.identity()
 
-    def settings(self, question: Question, name: str) -> dict[str, Any]:
-        narrow = NARROW if name == compare.WORDS else {}
-        given = {"chars": CHARS} | question.settings | narrow | {"epochs": self.epochs}
-        return compare.variant(name).settings(given)
+    def settings(self, fit: Fit) -> dict[str, Any]:
+        """The settings of a fit by name."""
+        narrow = NARROW if fit.variant == compare.WORDS else {}
+        penalty = {} if fit.l2 is None else {"l2": fit.l2}
+        given = {"chars": CHARS} | DATA_SETS[fit.data].settings | narrow | {"epochs": self.epochs} | penalty
+        return compare.variant(fit.variant).settings(given) | {"seed": fit.seed}
 
-    def key(self, question: Question, name: str) -> dict[str, Any]:
-        """Everything that decides an outcome except the data; what a variant does not use is left out."""
-        chosen = compare.variant(name)
-        settings = asdict(check_settings(self.settings(question, name), question.task.settings))
-        del settings["seed"]
+    def key(self, fit: Fit) -> dict[str, Any]:
+        """Everything that decides the result of a fit, except the examples."""
+        chosen = compare.variant(fit.variant)
+        settings = check_settings(self.settings(fit), DATA_SETS[fit.data].task.settings)
         key = {
-            "question": question.name,
-            "variant": name,
-            "model": "" if name == compare.WORDS else self.elmo.bundle.identity(),
+            "data": fit.data,
+            "variant": fit.variant,
+            "share": fit.share,
+            "seed": fit.seed,
+            "minutes": self.minutes,
+            "model": self.model if chosen.elmo else "",
             "vectors": words.identity(self.vectors) if chosen.words else "",
-            "settings": settings,
-            "seeds": self.seeds,
+            "settings": asdict(settings),
         }
         return dict(json.loads(json.dumps(key)))  # as it is read back
 
@@ -122,105 +78,100 @@ class Run:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", nargs="?", default="en")
+    parser.add_argument("--only", default=",".join(PARTS), help=f"parts, separated by commas: {', '.join(PARTS)}")
+    parser.add_argument("--data", default=",".join(DATA_SETS), help="names of data sets, separated by commas")
     parser.add_argument("--examples", type=int, help="use this many examples of each data set; nothing is saved")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--epochs", type=int, default=50)
-    parser.add_argument("--only", default="", help="names of questions, separated by commas")
+    parser.add_argument("--epochs", type=int, default=50, help="maximum number of epochs")
+    parser.add_argument("--minutes", type=float, default=10.0, help="maximum processor time of a training")
     given = parser.parse_args(arguments)
-    run = Run(given.model, bilmo.load(given.model), words.load_vectors(data.VECTORS), given.seeds, given.epochs)
+    elmo, vectors = bilmo.load(given.model), words.load_vectors(data.VECTORS)
+    run = Run(given.model, elmo, vectors, given.epochs, given.minutes, given.examples)
     log = RESULTS / "quality.jsonl"
-    for question in QUESTIONS:
-        if given.only and question.name not in given.only.split(","):
-            continue
-        some = data.slice_of(data.SETS[question.data](), given.examples)
-        digest = hashlib.sha256(
-            json.dumps([part and part[:2] for part in (some.train, some.dev, some.test)]).encode()
-        ).hexdigest()
-        outcomes = []
-        for name in run.variants(question):
-            key = {"key": run.key(question, name), "data": digest}
-            outcome = None if given.examples else recorded(log, key)
-            if outcome is None:
-                outcome = measured(run, question, some, name)
-                if not given.examples:
-                    with log.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(key | {"outcome": asdict(outcome)}) + "\n")
-            outcomes.append(outcome)
-        print(section(question, outcomes), flush=True)
-        if not given.examples:
-            (RESULTS / "quality.md").write_text(page(run, log), encoding="utf-8")
+    for fit in chosen_fits(run, given.only.split(","), given.data.split(",")):
+        row = None if run.examples else recorded(log, run.key(fit))
+        if row is None:
+            row = run.key(fit) | measured(run, fit)
+            if not run.examples:
+                with log.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+                write_page(run, log)
+            print(f"{fit}: {row['measure']} {row['value']:.4f}", flush=True)
+    if not run.examples:
+        write_page(run, log)
 
 
-def recorded(log: Path, wanted: dict[str, Any]) -> Outcome | None:
-    """The last recorded outcome with these values."""
-    rows = log.read_text("utf-8").splitlines() if log.exists() else []
-    entries = [json.loads(row) for row in rows]
-    fitting = [entry["outcome"] for entry in entries if all(entry[name] == value for name, value in wanted.items())]
-    return Outcome(**fitting[-1]) if fitting else None
+def chosen_fits(run: Run, parts: Sequence[str], names: Sequence[str]) -> Iterator[Fit]:
+    """Each fit once; all first seeds before all second ones, so that an unfinished run has a bit of everything."""
+    fits = dict.fromkeys(fit for part in parts for fit in PARTS[part] if fit.data in names)
+    for fit in sorted(fits, key=lambda fit: fit.seed):
+        if not fit.variant.isdecimal() or int(fit.variant) <= run.elmo.config.layers:
+            yield fit
 
 
-def measured(run: Run, question: Question, some: data.DataSet, name: str) -> Outcome:
-    events = compare.compare(
-        question.task,
-        run.elmo,
-        train=some.train,
-        dev=some.dev,
-        test=some.test,
-        vectors=run.vectors,
-        variants=[name],
-        seeds=range(1, run.seeds + 1),
-        **run.settings(question, name),
-    )
+def recorded(log: Path, key: dict[str, Any]) -> dict[str, Any] | None:
+    """The last recorded fit with these values."""
+    rows = [row for row in read_log(log) if all(row[name] == value for name, value in key.items())]
+    return rows[-1] if rows else None
+
+
+def read_log(log: Path) -> list[dict[str, Any]]:
+    """All recorded fits."""
+    lines = log.read_text("utf-8").splitlines() if log.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def measured(run: Run, fit: Fit) -> dict[str, Any]:
+    """Train once and measure on the test set."""
+    some = data.slice_of(data.SETS[fit.data](), run.examples)
+    train = data.share_of(some.train, fit.share)
+    vectors = run.vectors if compare.variant(fit.variant).words else None
+    estimator = DATA_SETS[fit.data].task.estimator()(run.elmo, vectors=vectors, **run.settings(fit))
+    events = cast("Generator[Event]", estimator.events(train, dev=some.dev))
+    started, epochs, capped = None, 0, False
     for event in events:
-        if isinstance(event, Epoch):
-            print(
-                f"{question.name}, {name}: epoch {event.number}, dev {event.value:.4f}, {event.seconds:.1f} s",
-                flush=True,
-            )
-        elif isinstance(event, Outcome):
-            found = event
-    return found
+        if isinstance(event, Step):
+            started = time.process_time() if started is None else started
+            capped = time.process_time() - started > 60 * run.minutes
+            if capped:
+                events.close()  # the best epoch is in use from here
+                break
+        elif isinstance(event, Epoch):
+            epochs = event.number
+            print(f"{fit}: epoch {epochs}, dev {event.value:.4f}, {event.seconds:.1f} s", flush=True)
+    for _ in estimator.store_layers(some.test.examples):
+        pass
+    found = estimator.prepared_.measure(some.test.answers, estimator.answers(some.test.examples))
+    return {
+        "examples": digest(some),
+        "measure": found.name,
+        "value": found.value,
+        "dev": estimator.best_,
+        "epochs": epochs,
+        "capped": capped,
+        "mixes": [asdict(mix) for mix in estimator.mixes_],
+        "torch": torch.__version__,
+    }
 
 
-def page(run: Run, log: Path) -> str:
-    """All recorded outcomes of this model."""
-    usual = Settings().dropout
-    parts = [
-        f"# Quality\n\n{date.today()}, model `{run.name}`, {run.seeds} seeds, at most {run.epochs} epochs\n\n"
-        f"Every variant with word vectors has the task's own character CNN too ({CHARS} filters), as the paper's "
-        f"baselines. `words` has dropout {NARROW['dropout']}, the others {usual} unless their settings differ: "
-        "dropping half of a narrow input would make the baseline worse than it is.\n"
-    ]
-    for question in QUESTIONS:
-        found = [recorded(log, {"key": run.key(question, name)}) for name in run.variants(question)]
-        outcomes = [outcome for outcome in found if outcome is not None]
-        if outcomes:
-            parts.append(section(question, outcomes))
-    return "\n".join(parts)
+def digest(some: data.DataSet) -> str:
+    """A hash of the examples."""
+    parts = [part and part[:2] for part in (some.train, some.dev, some.test)]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def section(question: Question, outcomes: list[Outcome]) -> str:
-    """A table, and published results to compare it with."""
-    rows = [f"## {question.name}", "", compare.markdown(outcomes)]
-    by_name = {outcome.name: outcome for outcome in outcomes}
-    base, asked = by_name.get(compare.WORDS), by_name.get(ASKED)
-    if base is not None:
-        published = data.PUBLISHED.get(question.data)
-        if published is None:
-            rows.append("There is no published figure for this split.\n")
-        else:
-            value, what = published
-            rows.append(f"Published: {value:.4f}, {what}; `words` is {base.mean - value:+.4f} from it.\n")
-    if base is not None and asked is not None and question.name in GOALS:
-        reached = f"reached with `{ASKED}`: {asked.error_reduction(base):.1%}"
-        best = max(outcomes, key=lambda outcome: outcome.mean)
-        if best is not asked:
-            reached += f" (best variant: `{best.name}`, {best.error_reduction(base):.1%})"
-        rows.append(f"Goal: an error reduction of {GOALS[question.name]:.1%}; {reached}.\n")
-    if question.data == "ud_english_ewt" and base is None:
-        best = max(outcomes, key=lambda outcome: outcome.mean)
-        rows.append(f"Best is {best.name}. The paper, on other data: layer 1 0.973, layer 2 0.968.\n")
-    return "\n".join(rows)
+def write_page(run: Run, log: Path) -> None:
+    """Everything that is recorded for the model, as tables and figures."""
+    keys = {fit: run.key(fit) for part in PARTS.values() for fit in part}
+    rows = read_log(log)
+    found = {}
+    for fit, key in keys.items():
+        fitting = [row for row in rows if all(row[name] == value for name, value in key.items())]
+        if fitting:
+            found[fit] = tables.Result(**{name: fitting[-1][name] for name in tables.RESULT_FIELDS})
+    title = f"model `{run.name}` ({run.model[:12]}), at most {run.minutes:g} minutes of processor time per fit"
+    (RESULTS / "quality.md").write_text(tables.page(title, found), encoding="utf-8")
+    for name, picture in tables.figures(found).items():
+        (RESULTS / name).write_text(picture, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from bilmo.embed.embedder import Embedder as Embedder
     from bilmo.embed.load import load as load
     from bilmo.errors import BilmoError as BilmoError
+    from bilmo.generate.summariser import Summariser as Summariser
+    from bilmo.generate.translator import Translator as Translator
     from bilmo.net.bilm import BiLM as BiLM
     from bilmo.net.config import BiLMConfig as BiLMConfig
     from bilmo.net.layers import Layers as Layers
@@ -54,7 +56,9 @@ _HOMES = {
     "Reader": "bilmo.tasks.answer.reader",
     "Relations": "bilmo.tasks.relate.relations",
     "RoleLabeler": "bilmo.tasks.roles.labeler",
+    "Summariser": "bilmo.generate.summariser",
     "Tagger": "bilmo.tasks.tag.tagger",
+    "Translator": "bilmo.generate.translator",
     "convert": "bilmo.api.convert",
     "embed_files": "bilmo.api.embed",
     "evaluate": "bilmo.api.evaluate",

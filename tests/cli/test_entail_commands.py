@@ -91,7 +91,7 @@ def test_a_pair_on_the_command_line(run, fitted):
 
 
 def test_compare(run, model, tmp_path):
-    variants = "words,elmo,both,output,input+output"
+    variants = "words,static,elmo,both,output,input+output"
     quick = ("--train", write(tmp_path / "a.tsv"), "--seeds", 1, "--hidden", 6, "--epochs", 1)
     found = ok(run("compare", "entail", model, *quick, "--variants", variants)).out
     assert [row.split()[0] for row in found.splitlines()] == ["variant", *variants.split(",")]

@@ -48,6 +48,8 @@ EXAMPLES = {
         "bilmo fit roles en --train roles.jsonl -o my-roles",
         "bilmo fit answer en --train questions.json -o my-reader",
         "bilmo fit coref en --train stories.conll -o my-coref",
+        "bilmo fit translate en --train train.en train.de --dev val.en val.de -o my-translator",
+        "bilmo fit summarise en --train news.jsonl --text-field paras --summary-field title -o my-summariser",
     ),
     "predict": (
         "bilmo predict my-classifier reviews.txt",
@@ -55,8 +57,9 @@ EXAMPLES = {
         "bilmo predict my-tagger sentences.txt -o tags.conll",
         "bilmo predict my-tagger sentences.txt -o tags.html",
         'bilmo predict my-reader --context text.txt --question "Where is the bank?"',
+        'bilmo predict my-translator "A man is riding a bicycle." --best 3 --attention attention.html',
     ),
-    "score": ("bilmo score my-tagger entities.conll",),
+    "score": ("bilmo score my-tagger entities.conll", "bilmo score my-translator test.en test.de"),
     "compare": (
         "bilmo compare classify en --train reviews.tsv --seeds 3 -o table.md",
         "bilmo compare tag en --train entities.conll --seeds 3",
@@ -65,6 +68,8 @@ EXAMPLES = {
         "bilmo compare roles en --train roles.jsonl --seeds 3",
         "bilmo compare answer en --train questions.json --seeds 3",
         "bilmo compare coref en --train stories.conll --seeds 3",
+        "bilmo compare translate en --train train.en train.de --seeds 3 --variants words,both",
+        "bilmo compare summarise en --train news.jsonl --seeds 3 --variants words,both",
     ),
 }
 """By command."""

@@ -86,7 +86,12 @@ def mixes(found: Sequence[LearnedMix]) -> None:
 
 def score(found: Score) -> None:
     """The measure, one row per label, and which labels are confused."""
-    show.pairs([(name, f"{value:.4f}") for name, value in [(found.name, found.value), *found.details]], right=True)
+    values = [(found.name, found.value), *found.details]
+    show.pairs(
+        [(name, f"{100 * value:.2f}" if found.percent else f"{value:.4f}") for name, value in values], right=True
+    )
+    for note in found.notes:
+        print(note)
     by_label = [
         (row.label, f"{row.precision:.4f}", f"{row.recall:.4f}", f"{row.f1:.4f}", f"{row.true:,}")
         for row in found.labels
@@ -113,4 +118,5 @@ def score_json(found: Score) -> None:
     ]
     confusion = [{"true": a, "predicted": b, "times": times} for (a, b), times in sorted(found.confusion.items())]
     shown = {"measure": found.name, "value": found.value, "details": dict(found.details)}
-    show.json({**shown, "labels": labels, "confusion": confusion})
+    notes = {"notes": list(found.notes)} if found.notes else {}
+    show.json({**shown, **notes, "labels": labels, "confusion": confusion})

@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 Variants = Annotated[
     str,
     typer.Option(
-        help="`words`: word vectors only. `elmo`: the learned mix only. `both`: both. `top`, `mean`: both, with that "
-        "mix. `output`, `input+output`: both, with the learned mix at the output of the task's own network, or at both "
-        "ends. A number: that layer only. --chars adds a character CNN to every variant with word vectors."
+        help="`words`: word vectors only. `static`: the model's own word vectors only, without context. `elmo`: the "
+        "learned mix only. `both`: words and elmo. `top`, `mean`: both, with that mix. `output`, `input+output`: both, "
+        "with the learned mix at the output of the task's own network, or at both ends. A number: that layer only. "
+        "--chars adds a character CNN to every variant except `elmo` and single layers."
     ),
 ]
 Seeds = Annotated[int, typer.Option(min=1, help="Number of seeds; each variant is trained once per seed.")]
@@ -95,7 +96,7 @@ def compare(task: AnyTask) -> Callable[..., None]:
     return with_settings(
         run,
         task,
-        f"""Compare inputs of a task that predicts {task.summary}.
+        f"""Compare inputs of a task that {"writes" if task.parallel else "predicts"} {task.summary}.
 
         The same head is trained with word vectors only, ELMo only, both, and with other mixes. The table shows means
         and standard deviations over seeds, measured on --test if it is given, otherwise on the dev set. Without

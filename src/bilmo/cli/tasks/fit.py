@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,7 +81,7 @@ def fit(task: AnyTask) -> Callable[..., None]:
     return with_settings(
         run,
         task,
-        f"""Train on your examples to predict {task.summary}.
+        f"""Train on your examples to {"write" if task.parallel else "predict"} {task.summary}.
 
         The input of each token is [word vectors ; characters ; mixed ELMo layers]. With a frozen model (the default)
         the layers of the data are computed once and stored. The same command resumes an interrupted run; Ctrl-C
@@ -98,6 +99,7 @@ def show_score(estimator: AnyEstimator, examples: Sequence[Any], answers: Sequen
         named = ", ".join(f"{label} ({count:,})" for label, count in unseen.items())
         messages.note(f"labels that are not in the training data and are never predicted: {named}")
     found = estimator.prepared_.measure(answers, estimator.answers(examples))
+    found = replace(found, details=[*found.details, *estimator.prepared_.baselines(examples, answers)])
     learning.score_json(found) if json else learning.score(found)
 
 

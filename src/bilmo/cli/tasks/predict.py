@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from bilmo.cli.tasks.search_options import Search
 from bilmo.cli.tasks.task_options import Form, LayersDevice
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ def predict(
     to: Annotated[
         str,
         typer.Option(
-            help="Format of the output: `table` (with tabs), `csv`, `jsonl`, `html` (a page with coloured spans), or "
-            "`conll` for tags. `auto`: from the extension of the output file, otherwise the default of the task."
+            help="Format of the output: `table` (with tabs), `csv`, `jsonl`, `html` (a page for a browser), `conll` "
+            "for tags, `text` for translations and summaries. `auto`: from the extension of the output file, otherwise "
+            "the default of the task."
         ),
     ] = "auto",
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Also write probabilities.")] = False,
@@ -52,6 +54,38 @@ def predict(
     ] = None,
     question: Annotated[
         str | None, typer.Option(help="A question about the text in --context, for a task that answers questions.")
+    ] = None,
+    beam: Annotated[
+        int | None,
+        typer.Option(
+            help="For translations and summaries: number of partial results that the search keeps; 1 is greedy.",
+            show_default="as set by `bilmo fit`",
+        ),
+    ] = None,
+    best: Annotated[
+        int | None,
+        typer.Option(help="For translations and summaries: number of results for each text.", show_default="1"),
+    ] = None,
+    length_penalty: Annotated[
+        float | None,
+        typer.Option(
+            help="For translations and summaries: 0 prefers short results, higher values longer ones.",
+            show_default="as set by `bilmo fit`",
+        ),
+    ] = None,
+    longest: Annotated[
+        int | None,
+        typer.Option(
+            help="For translations and summaries: maximum number of tokens of a result.",
+            show_default="as set by `bilmo fit`",
+        ),
+    ] = None,
+    attention: Annotated[
+        Path | None,
+        typer.Option(
+            help="For translations and summaries: also write a page that shows which source words each word was "
+            "written from."
+        ),
     ] = None,
     model: MovedModel = None,
     form: Form = "auto",
@@ -68,21 +102,27 @@ def predict(
     from bilmo import progress
     from bilmo.cli.show import messages
     from bilmo.formats import open as layouts
+    from bilmo.generate.attention_page import STYLE
+    from bilmo.generate.folder import load
+    from bilmo.generate.generator import Generator
     from bilmo.store.atomic import new_file
     from bilmo.store.output import check_output
     from bilmo.tasks.core import html
-    from bilmo.tasks.folder import files_of, load
+    from bilmo.tasks.core.task_folder import files_of
 
     estimator = load(saved, elmo=model)
     given = _Input(input, context, question)
     given.check(estimator.task)
-    if output:
+    search = Search(beam, best, length_penalty, longest, attention)
+    search.check(estimator.task)
+    outputs = [path for path in (output, attention) if path]
+    if outputs:
         bilm = layouts.files_of(model) if model else []
-        check_output([output], texts=given.paths, files=[*files_of(saved), *bilm])
+        check_output(outputs, texts=given.paths, files=[*files_of(saved), *bilm])
     if estimator.elmo is not None and device != "cpu":
         estimator.elmo.to(device)
     prepared = estimator.prepared_
-    written = estimator.task.choose_output(output, to)
+    written = search.choose_output(estimator.task, output, to)
     count = 0
     with ExitStack() as stack:
         path, shown = stack.enter_context(given.as_file())
@@ -93,22 +133,28 @@ def predict(
             partial = stack.enter_context(new_file(output))
             file = stack.enter_context(partial.open("w", encoding="utf-8", errors="backslashreplace", newline="\n"))
         if written == "html":
-            header: str | None = html.header(f"{estimator.task.name} · {estimator.task.summary}")
+            header: str | None = html.header(f"{estimator.task.name} · {estimator.task.summary}", STYLE)
         else:
             header = prepared.header(written, probabilities=probabilities)
         if header is not None:
             print(header, file=file)
+        if isinstance(estimator, Generator):
+            write_results = stack.enter_context(search.writing(estimator, written))
         counted = stack.enter_context(progress.counting("texts"))
         examples = counted(inputs.examples)
         while some := list(islice(examples, BATCH_EXAMPLES)):
-            answers = estimator.answers(some)
-            shares = estimator.confidence(some) if probabilities else None
-            file.writelines(f"{line}\n" for line in prepared.lines(some, answers, shares, written, count + 1))
+            if isinstance(estimator, Generator):
+                lines = write_results(some, count + 1)
+            else:
+                answers = estimator.answers(some)
+                shares = estimator.confidence(some) if probabilities else None
+                lines = prepared.lines(some, answers, shares, written, count + 1)
+            file.writelines(f"{line}\n" for line in lines)
             count += len(some)
         if written == "html":
             print(html.FOOTER, file=file)
-    if output:
-        print(f"{output}: {count:,} predictions")
+    for path in outputs:
+        print(f"{path}: {count:,} predictions")
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,21 @@ from bilmo.cli.tasks.task_options import Form, LayersDevice, read_data
 
 def score(
     saved: Saved,
-    test: Annotated[Path, typer.Argument(help="Labelled examples, in any format that `bilmo fit` reads.")],
+    test: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Labelled examples, in any format that `bilmo fit` reads; for translations and summaries also two "
+            "parallel files."
+        ),
+    ],
     model: MovedModel = None,
     form: Form = "auto",
     device: LayersDevice = "cpu",
     json: Json = False,
 ) -> None:
-    """Measure a saved task with the usual measure of that task, such as accuracy or span F1; one row per label."""
+    """Measure a saved task with the usual measure of that task, such as accuracy or BLEU; one row per label."""
     from bilmo.cli.tasks.fit import show_score
-    from bilmo.tasks.folder import load
+    from bilmo.generate.folder import load
 
     estimator = load(saved, elmo=model)
     if estimator.elmo is not None and device != "cpu":

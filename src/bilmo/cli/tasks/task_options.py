@@ -10,14 +10,14 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from bilmo.cli.completion import complete_one_of
 from bilmo.cli.options import DEVICE, complete_device, with_shared_options
@@ -34,6 +34,25 @@ Dev = Annotated[
     Path | None, typer.Option(help="Examples for the evaluation after each epoch.", show_default="a share of --train")
 ]
 Test = Annotated[Path | None, typer.Option(help="Examples for the evaluation of the final result.")]
+FILES = "<path> [<path>]"
+PAIRS = "two parallel files, or one file of pairs (plain, .gz, .xz, .zst)"
+PARALLEL = {
+    "train": Annotated[list[Path], typer.Option("--train", metavar=FILES, help=f"Training pairs: {PAIRS}.")],
+    "dev": Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--dev",
+            metavar=FILES,
+            help="Pairs for the evaluation after each epoch.",
+            show_default="a share of --train",
+        ),
+    ],
+    "test": Annotated[
+        list[Path] | None,
+        typer.Option("--test", metavar=FILES, help="Pairs for the evaluation of the final result."),
+    ],
+}
+"""The same options for tasks that read parallel files, as in `--train train.en train.de`."""
 WordVectors = Annotated[
     str | None,
     typer.Option(help="Word vectors in addition to ELMo: a GloVe or word2vec file, or `scratch` to train them."),
@@ -69,11 +88,28 @@ def task_group(build: Callable[[AnyTask], Callable[..., None]], text: str) -> ty
                 if task.name == cmd_name:
                     app = typer.Typer(rich_markup_mode="markdown", add_completion=False, pretty_exceptions_enable=False)
                     command = with_shared_options(build(task))
-                    app.command(task.name, epilog=epilog(str(ctx.info_name), task.name))(command)
+                    kind = TwoFiles if task.parallel else TyperCommand
+                    app.command(task.name, cls=kind, epilog=epilog(str(ctx.info_name), task.name))(command)
                     return typer.main.get_command(app)
             return None
 
     return typer.Typer(cls=TaskGroup, help=text, no_args_is_help=True, subcommand_metavar="TASK ...")
+
+
+class TwoFiles(TyperCommand):
+    """A command whose options --train, --dev and --test take one file or two."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """`--train A B` becomes `--train A --train B`."""
+        found: list[str] = []
+        rest = list(args)
+        while rest:
+            found.append(rest.pop(0))
+            files = [value for value in rest[:2] if value == "-" or not value.startswith("-")]
+            if found[-1] in {f"--{name}" for name in PARALLEL} and len(files) == 2:
+                found += [files[0], found[-1], files[1]]
+                del rest[:2]
+        return super().parse_args(ctx, found)
 
 
 def with_settings(
@@ -85,6 +121,8 @@ def with_settings(
     """
     signature = inspect.signature(function, eval_str=True)
     own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    if task.parallel:
+        own = [p.replace(annotation=PARALLEL.get(p.name, p.annotation)) for p in own]
     hints, docs = get_type_hints(task.settings), docs_of(task.settings)
     for field in fields(task.settings):
         if field.name not in without:
@@ -108,22 +146,32 @@ def with_settings(
     return function
 
 
-def check_task_output(output: Path, model: Path, data: Iterable[Path | None], *files: str | None) -> None:
+def listed_files(given: Path | Sequence[Path] | None) -> list[Path]:
+    """The files of an option: none, one, or two that are parallel."""
+    return [given] if isinstance(given, Path) else list(given or ())
+
+
+def check_task_output(
+    output: Path, model: Path, data: Iterable[Path | Sequence[Path] | None], *files: str | None
+) -> None:
     """Refuse an output that is one of the inputs of a task: its data, or other files."""
     from bilmo.formats.open import files_of
     from bilmo.store.output import check_output
 
     others = [Path(file) for file in files if file]
-    check_output([output], texts=[path for path in data if path], files=[*files_of(model), *others])
+    texts = [path for given in data for path in listed_files(given)]
+    check_output([output], texts=texts, files=[*files_of(model), *others])
 
 
-def read_data(task: AnyTask, path: Path, form: str, settings: Settings) -> Dataset[Any, Any]:
+def read_data(task: AnyTask, given: Path | Sequence[Path], form: str, settings: Settings) -> Dataset[Any, Any]:
     """Read examples with answers, and show what a user should know about them."""
     from bilmo.cli.show import messages
     from bilmo.text.files import STDIN
 
-    data = task.read(path, form, settings)
-    messages.notes(f"{'standard input' if path == STDIN else path}: {note}" for note in data.notes)
+    paths = listed_files(given)
+    data = task.read_files(paths, form, settings)
+    shown = " and ".join("standard input" if path == STDIN else str(path) for path in paths)
+    messages.notes(f"{shown}: {note}" for note in data.notes)
     return data
 
 
@@ -146,6 +194,6 @@ def docs_of(kind: type) -> dict[str, str]:
 
 def _tasks() -> tuple[AnyTask, ...]:
     """All tasks, as listed at the time of the call."""
-    from bilmo.tasks import all as tasks
+    from bilmo.generate.all import all_tasks
 
-    return tasks.TASKS
+    return all_tasks()

@@ -29,16 +29,18 @@ class Variant:
 
     name: str
     words: bool
-    """Word vectors, and the task's own character CNN where `chars` asks for one."""
+    """Whether there are word vectors."""
     elmo: str
     """The mix of ELMo layers; empty without ELMo."""
     at: str = "input"
     """Where the mix enters the task's own network: the setting `elmo_at`."""
+    chars: bool = True
+    """Whether there is the task's own character CNN, where the setting `chars` asks for one."""
 
     def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The given settings with this input."""
         mix = {"elmo_at": self.at, "mix": self.elmo} if self.elmo else {"elmo_at": "none"}
-        return dict(given) | mix | ({} if self.words else {"chars": 0})
+        return dict(given) | mix | ({} if self.chars else {"chars": 0})
 
     def inputs(self, chars: int) -> str:
         """The input in words, for a table."""
@@ -52,10 +54,11 @@ class Variant:
 def variant(name: str) -> Variant:
     """The variant of that name; a number is that layer alone."""
     if name.isdecimal():
-        return Variant(f"layer {name}", words=False, elmo=name)
+        return Variant(f"layer {name}", words=False, elmo=name, chars=False)
     known = {
         WORDS: Variant(name, words=True, elmo=""),
-        "elmo": Variant(name, words=False, elmo="weighted"),
+        "static": Variant(name, words=False, elmo="0"),
+        "elmo": Variant(name, words=False, elmo="weighted", chars=False),
         "both": Variant(name, words=True, elmo="weighted"),
         "top": Variant(name, words=True, elmo="top"),
         "mean": Variant(name, words=True, elmo="mean"),
@@ -116,7 +119,7 @@ def compare(
     """Fit every variant with every seed; an Outcome follows each variant.
 
     Measured on `test`, or without it on the dev set of each run. Without `vectors`, word vectors are trained from
-    scratch. `chars` among the settings gives every variant with word vectors a character CNN too.
+    scratch. `chars` among the settings gives every variant a character CNN too, except `elmo` and single layers.
     """
     chosen = [(one, check_settings(one.settings(settings), task.settings)) for one in map(variant, variants)]
     shared = load_vectors(vectors or SCRATCH)

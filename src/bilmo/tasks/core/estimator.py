@@ -290,12 +290,12 @@ class Training(Generic[Example, ItemT, Answer, SettingsT]):
     def __init__(
         self, task: Estimator[Example, ItemT, Answer, SettingsT], examples: TrainingExamples[ItemT, Answer]
     ) -> None:
-        self._task, self._examples = task, examples
+        self._task, self.examples = task, examples
         self.loop = TrainingLoop(task.network_, task.settings_, examples.items, self._evaluate)
 
     def events(self) -> Iterator[Event]:
         """Train, with one event per step. At the end, or where it is interrupted, the best epoch is in use."""
-        examples, network = self._examples, self._task.network_
+        examples, network = self.examples, self._task.network_
         yield Started(
             examples=len(examples.items),
             dev=len(examples.dev_items),
@@ -316,8 +316,8 @@ class Training(Generic[Example, ItemT, Answer, SettingsT]):
     def _evaluate(self) -> float:
         """The task's measure on the dev set."""
         network = self._task.network_
-        predicted = run_items(network, self._examples.dev_items, network.head.predict)
-        return self._task.prepared_.measure(self._examples.dev_answers, predicted).value
+        predicted = run_items(network, self.examples.dev_items, network.head.predict)
+        return self._task.prepared_.measure(self.examples.dev_answers, predicted).value
 
 
 def store_layers(

@@ -56,12 +56,12 @@ class Mark(NamedTuple):
     """Shown while the mouse is over the span."""
 
 
-def header(title: str) -> str:
-    """The page up to its first example."""
+def header(title: str, style: str = "") -> str:
+    """The page up to its first example; `style` is added to the CSS."""
     return (
         '<!DOCTYPE html>\n<html>\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escaped(title)}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{escaped(title)}</h1>"
+        f"<title>{escaped(title)}</title>\n<style>\n{STYLE}{style}</style>\n</head>\n<body>\n<h1>{escaped(title)}</h1>"
     )
 
 

@@ -53,6 +53,10 @@ class Score:
     """One row per label."""
     confusion: dict[tuple[str, str], int]
     """(true, predicted) to how often; empty for spans."""
+    percent: bool = False
+    """Whether the measure is usually shown as a number from 0 to 100."""
+    notes: Sequence[str] = ()
+    """How it was computed, where that varies."""
 
 
 def by_label(true: Sequence[str], predicted: Sequence[str]) -> Score:

@@ -70,6 +70,7 @@ def _identity(
             "the word vectors": identity_of_words(task.vectors),
             "the dictionary": Dictionary(task.prepared_.dictionary).sha256,
             "the examples": hashlib.sha256(json.dumps(examples, default=_plain).encode()).hexdigest(),
+            **task.prepared_.inputs(),
         },
     )
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
-from bilmo.errors import ConfigError
+from bilmo.errors import ConfigError, TextError
 from bilmo.net.config import MAX_SIZE, STRICT
 from bilmo.tasks.core.measure import Score
 from bilmo.tasks.core.settings import Settings
@@ -118,6 +118,14 @@ class Prepared(ABC, Generic[Example, ItemT, Answer, SettingsT]):
         """The texts that decide whether an example is in the dev set, where one is split off: by default all."""
         return item.texts
 
+    def inputs(self) -> dict[str, str]:
+        """What else a resumed run must have in common with the first one, by name, as hashes; most tasks have none."""
+        return {}
+
+    def baselines(self, examples: Sequence[Example], true: Sequence[Answer]) -> list[tuple[str, float]]:
+        """Measures of a simple rule on the same examples, to compare with; most tasks have none."""
+        return []
+
     def unseen(self, answers: Iterable[Answer]) -> dict[str, int]:
         """Labels that do not occur in the training data, and how often each occurs in these answers."""
         known = self.known()
@@ -147,12 +155,20 @@ class Task(ABC, Generic[Example, ItemT, Answer, SettingsT]):
     """The forms in which predictions are written; the first is the default."""
     asks: ClassVar[bool] = False
     """Whether an example is a question about a text, as `bilmo predict --context FILE --question TEXT` gives it."""
+    parallel: ClassVar[bool] = False
+    """Whether examples and answers may be in two files, line by line."""
     sklearn_type: ClassVar[str | None] = None
     """The estimator type that scikit-learn sees; None where it has no name for it."""
 
     @abstractmethod
     def read(self, path: Path, form: str, settings: SettingsT) -> Dataset[Example, Answer]:
         """Read examples with answers. `form` is a name, or "auto" to detect it."""
+
+    def read_files(self, paths: Sequence[Path], form: str, settings: SettingsT) -> Dataset[Example, Answer]:
+        """The same from one file, or from two where the task reads parallel files."""
+        if len(paths) != 1:
+            raise TextError(f"{self.name} reads one file; found {len(paths)}: {', '.join(map(str, paths))}")
+        return self.read(paths[0], form, settings)
 
     @abstractmethod
     def prepare(

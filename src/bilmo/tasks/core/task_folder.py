@@ -263,8 +263,7 @@ def _card(config: TaskFile, labels: list[str], mixes: list[LearnedMix]) -> str:
     rows = [
         f"# bilmo task: {config.bilmo_task}",
         "",
-        f"Labels: {', '.join(labels)}",
-        "",
+        *([f"Labels: {', '.join(labels)}", ""] if labels else []),
         "Settings: " + "; ".join(f"{name} {value}" for name, value in config.settings.items()),
         "",
     ]

@@ -1,4 +1,4 @@
-"""The probabilities that are written beside an answer: of each label, each predicted tag, or each mention.
+"""The probabilities that are written beside an answer: of each label, predicted tag, mention or written word.
 
 Knows: nothing. Blind to: tensors, tasks.
 """
@@ -13,4 +13,6 @@ TagProbabilities = NewType("TagProbabilities", list[float])
 """For one sentence the probability of the predicted tag of each token."""
 MentionProbabilities = NewType("MentionProbabilities", list[float])
 """For one document the probability of each mention, cluster by cluster."""
-Probabilities = LabelProbabilities | TagProbabilities | MentionProbabilities
+WordProbabilities = NewType("WordProbabilities", list[float])
+"""For one source the probability of each word that was written, and of the end."""
+Probabilities = LabelProbabilities | TagProbabilities | MentionProbabilities | WordProbabilities

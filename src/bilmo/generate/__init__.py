@@ -1,0 +1,1 @@
+"""Write with the vectors: an encoder-decoder with attention and copying; translations and summaries."""

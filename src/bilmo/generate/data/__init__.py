@@ -1,0 +1,1 @@
+"""Sources and targets: files of pairs, target text as tokens, items of the network."""

@@ -1,0 +1,1 @@
+"""The network that writes: encoder, decoder, search."""
