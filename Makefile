@@ -3,12 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml constraints.txt
 PIP := $(BIN)/python -m pip install --quiet -c constraints.txt
+PIP_PLUG := .venv-plug/bin/python -m pip install --quiet -c constraints.txt
 
-.PHONY: help demo test check format docs dist bench fuzz clean
+.PHONY: help demo test test-plug check format docs dist bench fuzz clean
 
 help:
 	@echo "make demo    show what bilmo does, in a minute"
 	@echo "make test    format check, lint, types and all tests"
+	@echo "make test-plug  the bridges to other libraries, with the real libraries, in .venv-plug"
 	@echo "make check   the same without the tests (seconds)"
 	@echo "make format  format the code and apply safe fixes"
 	@echo "make docs    build the documentation site and check its links; opens as site/index.html"
@@ -23,6 +25,14 @@ help:
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(PIP) torch
 	$(PIP) --group dev -e ".[all]"
+	@touch $@
+
+.venv-plug/ready: $(SOURCES)
+	$(PYTHON) -m venv .venv-plug
+	.venv-plug/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(PIP_PLUG) torch
+	$(PIP_PLUG) --group plug -e ".[all,plug]"
+	$(PIP_PLUG) --no-deps allennlp
 	@touch $@
 
 .venv/docs: .venv/ready
@@ -48,6 +58,9 @@ format: .venv/ready
 test: check
 	$(BIN)/python -m pytest -n 2
 
+test-plug: .venv-plug/ready
+	.venv-plug/bin/python -m pytest -n 2 -c tests_plug/pytest.ini tests_plug
+
 docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	$(BIN)/python scripts/check_site.py site
@@ -66,4 +79,4 @@ fuzz: .venv/ready
 	  $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)") $(if $(SAVE),--save)
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site
+	rm -rf .venv .venv-plug .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site

@@ -23,11 +23,13 @@ ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)(?:#[^)\s]*)?\)")
 SHOWN = re.compile(r"^Code: \[([\w.]+)\]\(\.\./(src/[\w/]+\.py)\)$", re.MULTILINE)
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(\w*)( [^\n]*)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+"""A block. One with a title, such as ```python title="gensim", needs a library of its own: tests_plug runs it."""
 
 
 def blocks(page, language):
-    return [body for kind, body in FENCE.findall(page.read_text(encoding="utf-8")) if kind == language]
+    found = FENCE.findall(page.read_text(encoding="utf-8"))
+    return [body for kind, title, body in found if kind == language and not title]
 
 
 def commands(page):
@@ -89,6 +91,14 @@ def workplace(tmp_path, monkeypatch):
         (tmp_path / name).write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}), encoding="utf-8")
     story = "#begin document (a); part 0\na 0 0 cat{} - (0)\n\na 0 0 It - (0)\na 0 1 ran - -\n\n#end document\n"
     (tmp_path / "stories.conll").write_text("".join(map(story.format, range(12))))
+    german = {"a": "eine", "cat": "Katze", "dog": "Hündin", "sleeps": "schläft", "runs": "läuft"}
+    drawn = [[chosen.choice(list(german)) for _ in range(5)] for _ in range(30)]
+    for name, part in (("train", drawn), ("val", drawn[:6])):
+        (tmp_path / f"{name}.en").write_text("".join(" ".join(row) + ".\n" for row in part), encoding="utf-8")
+        translated = (" ".join(german[word] for word in row) + ".\n" for row in part)
+        (tmp_path / f"{name}.de").write_text("".join(translated), encoding="utf-8")
+    article = '{{"paras": ["The cat {} saw a dog. It ran.", "Nobody knows."], "title": "Cat {} saw dog"}}\n'
+    (tmp_path / "news.jsonl").write_text("".join(article.format(k, k) for k in range(20)))
     (tmp_path / "glove.txt").write_text("the 0.1 0.2 0.3\ncat 0.3 0.1 0.2\n")
     monkeypatch.chdir(tmp_path)
     with serving() as mirror:  # of a published model that the pages install
@@ -121,7 +131,7 @@ def test_commands_run(page, workplace):
     made = {words[3] for line in commands(page) if (words := shlex.split(line))[:2] == ["bilmo", "convert"]}
     if "model" in made:  # the page creates it
         (workplace / "model").rename(workplace / "other")
-    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     for line in commands(page):
         name, *rest = shlex.split(line)

@@ -22,12 +22,12 @@ RANK = {
     "embed": 5,
     "training": 5,
     "tasks": 6,
-    "generate": 6,
     "sense": 6,
-    "api": 7,
-    "plug": 7,
-    "web": 7,
-    "cli": 8,
+    "generate": 7,
+    "api": 8,
+    "plug": 8,
+    "web": 8,
+    "cli": 9,
 }
 """A file imports its own room and rooms of lower rank."""
 TOP, OTHER = "", "*"
@@ -35,10 +35,11 @@ SUB_RANK = {
     "net": {"kernels": 0, TOP: 1},
     "embed": {"output": 0, TOP: 1},
     "tasks": {"network": 0, "data": 0, "core": 1, OTHER: 2, TOP: 3},
+    "generate": {"data": 0, "network": 1, TOP: 2},
     "cli": {"show": 0, "tasks": 1, TOP: 2},
 }
 """The same inside a room: by folder, TOP for files beside the folders, OTHER for every other folder (each task)."""
-SHARED = {"net": {"config"}, "cli": {"options", "completion"}}
+SHARED = {"net": {"config"}, "generate": {"settings"}, "cli": {"options", "completion"}}
 """Files beside the folders of a room that every folder in it may import."""
 WHOLE_PACKAGE = "bilmo"
 """What `import bilmo` means: its names come from the upper rooms, so no room may use it."""

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from bilmo.errors import TextError
-from bilmo.ids.batch import Indexer, Sentence, listed
+from bilmo.ids.batch import Batch, Indexer, Sentence, listed
 from bilmo.net.bilm import BiLM
-from bilmo.net.layers import PackedLayers
+from bilmo.net.layers import Layers, PackedLayers
 from bilmo.net.mix import Mix
 from bilmo.net.start import StartState
 from bilmo.net.state import State
@@ -43,13 +43,7 @@ class ElmoModule(nn.Module):
 
     def forward(self, sentences: Iterable[Sentence]) -> tuple[Tensor | tuple[Tensor, ...], Tensor]:
         """Vectors and mask; with several mixes, a tuple of vectors and the mask."""
-        sentences = listed(sentences)
-        if not sentences:
-            raise TextError("a batch without sentences has no vectors; pass at least one list of words")
-        trained = any(parameter.requires_grad for parameter in self.network.parameters())
-        with torch.set_grad_enabled(trained and torch.is_grad_enabled()):
-            packed: PackedLayers = self.network(self._indexer.batch(sentences), self.start(len(sentences)))[0]
-            layers = packed.padded()
+        layers = self.layers(sentences)
         inside = layers.inside()
         mixed = []
         for mix in cast("Iterable[Mix]", self.mixes):
@@ -59,3 +53,17 @@ class ElmoModule(nn.Module):
             else:
                 mixed.append(mix(inside))
         return (mixed[0] if len(mixed) == 1 else tuple(mixed)), inside.mask
+
+    def layers(self, sentences: Iterable[Sentence]) -> Layers:
+        """All layers, boundaries included; with gradients only if the network is trained."""
+        sentences = listed(sentences)
+        if not sentences:
+            raise TextError("a batch without sentences has no vectors; pass at least one list of words")
+        return self.batch_layers(self._indexer.batch(sentences))
+
+    def batch_layers(self, batch: Batch) -> Layers:
+        """As `layers`, for words that are already ids."""
+        trained = any(parameter.requires_grad for parameter in self.network.parameters())
+        with torch.set_grad_enabled(trained and torch.is_grad_enabled()):
+            packed: PackedLayers = self.network(batch, self.start(len(batch.lengths)))[0]
+            return packed.padded()

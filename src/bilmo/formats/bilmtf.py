@@ -37,6 +37,14 @@ def read_hdf5(folder: Path, weights: Path | None = None) -> Bundle:
         return _read(options, source, main.path, "options.json and HDF5 weights (bilm-tf, AllenNLP)", notes)
 
 
+def read_files(options: Path, weights: Path) -> Bundle:
+    """Read one options file and one HDF5 file of weights, wherever they are; other files are not read."""
+    if not options.is_file():
+        raise NotAModel(f"{options}: there is no such options file")
+    with hdf5.WeightsFile(weights) as file:
+        return _read(options, file, weights, "options.json and HDF5 weights (bilm-tf, AllenNLP)", [])
+
+
 def read_checkpoint(folder: Path, prefix: Path) -> Bundle:
     """Read a folder with options and a TensorFlow checkpoint, without TensorFlow."""
     options = _options_file(folder, prefix.name)
