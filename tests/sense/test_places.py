@@ -11,7 +11,8 @@ from bilmo.sense.places import in_files, in_line, is_word
 
 from task_data import made
 
-ELMO = Embedder(made(0), lang="en")
+BY_LANG = {lang: Embedder(made(0), lang=lang) for lang in ("en", "zh", "spaces")}
+ELMO = BY_LANG["en"]
 
 
 def test_each_sentence_has_its_file_and_line(tmp_path):
@@ -33,12 +34,11 @@ def test_each_sentence_has_its_file_and_line(tmp_path):
     assert found[1].marked(1) == "She [did]n't!"
 
 
-@pytest.mark.parametrize("lang", ["en", "zh", "spaces"])
+@pytest.mark.parametrize("lang", BY_LANG)
 @given(st.text())
 def test_a_sentence_is_shown_as_it_is_written(lang, line):
     line = " ".join(line.split())
-    elmo = Embedder(made(0), lang=lang) if lang != "en" else ELMO
-    shown = [place.marked(-1) for place in in_line(elmo, line)]
+    shown = [place.marked(-1) for place in in_line(BY_LANG[lang], line)]
     assert "".join(shown).replace(" ", "") == line.replace(" ", "")
     rest = line
     for sentence in shown:
