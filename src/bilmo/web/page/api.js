@@ -36,7 +36,7 @@ async function ask(path, body) {
 
 export const info = () => ask("info");
 export const fillIn = (model, tokens, position, n) => ask("fill", { model, tokens, position, n });
-export const predict = (task, body) => ask(`predict/${encodeURIComponent(task)}`, { ...body, probabilities: true });
+export const predict = (task, body) => ask(`predict/${encodeURIComponent(task)}`, body);
 
 export async function similar(model, word, n) {
   return (await ask("similar", { model, words: [word], n })).results[0].similar;

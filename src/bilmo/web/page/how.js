@@ -46,7 +46,7 @@ export function how(app) {
 
   /** The characters of the word between its marks, and a window that moves over them. */
   const drawLetters = (found) => {
-    const all = ["‹", ...found.characters, "›"], boxes = all.map((one) => h("span", { class: "letter" }, one));
+    const marks = { "<bow>": "‹", "<eow>": "›" }, all = found.characters.map((one) => marks[one] ?? one), boxes = all.map((one) => h("span", { class: "letter" }, one));
     const wide = Math.min(3, all.length), slider = h("input", { type: "range", min: 0, max: all.length - wide, step: 1, value: 0, "aria-label": text.how.width(wide) });
     const move = () => {
       const from = Number(slider.value);

@@ -39,13 +39,13 @@ export function legend() {
   return h("p", { class: "legend", "aria-hidden": "true" }, h("span", {}, text.words.less), h("i", {}), h("span", {}, text.words.more));
 }
 
-/** Rows with a bar each: [{name, value, shown, far, detail, choose}]. */
-export function bars(rows, most = 1) {
+/** Rows with a bar each: [{name, value, shown, far, choose, chosen}]; plain ones are shares, not similarities. */
+export function bars(rows, { most = 1, plain = false } = {}) {
   return h(
     "ul",
-    { class: "bars" },
-    rows.map(({ name, value, shown, far, detail, choose, chosen }) => {
-      const inside = [h("span", { class: "bar", "--part": Math.max(0, Math.min(1, Math.abs(value) / most)).toFixed(3) }), h("span", { class: "name", dir: "auto" }, name), detail && h("span", { class: "detail" }, detail), h("span", { class: "value" }, shown)];
+    { class: plain ? "bars plain" : "bars" },
+    rows.map(({ name, value, shown, far, choose, chosen }) => {
+      const inside = [h("span", { class: "bar", "--part": Math.max(0, Math.min(1, Math.abs(value) / most)).toFixed(3) }), h("span", { class: "name", dir: "auto" }, name), h("span", { class: "value" }, shown)];
       const kind = `row${far ? " far" : ""}${chosen ? " chosen" : ""}`;
       return h("li", {}, choose ? h("button", { type: "button", class: kind, onclick: choose }, inside) : h("div", { class: kind }, inside));
     }),

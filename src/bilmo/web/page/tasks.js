@@ -1,10 +1,10 @@
 // View 4: the fitted tasks of the server, one tab each. Knows: shared parts, what each kind of task takes and answers.
 
-import { embed, predict } from "./api.js";
+import { predict } from "./api.js";
 import { fill, h, percent, roving } from "./dom.js";
 import { bars, field, heading, working } from "./parts.js";
 import { set, state } from "./state.js";
-import { text } from "./texts.js";
+import { language, text } from "./texts.js";
 
 const TRY = {
   en: { text: "Anna Lee lives in London with her brother.", premise: "A man is playing a guitar on the street.", hypothesis: "A man is making music.", context: "The village lies on the left bank of the Danube. It has a church, a mill and four hundred people.", question: "Where does the village lie?", marked: "The <e1>roof</e1> of the <e2>house</e2> was red." },
@@ -34,6 +34,7 @@ export function tasks(app) {
     next.querySelector("[role=tab][aria-selected=true]").focus();
   };
   element.append(tabs, h("section", { class: "card", role: "tabpanel", id: "task", "aria-labelledby": `tab-${task.name}` }, form(app, task)));
+  requestAnimationFrame(() => tabs.querySelector("[aria-selected=true]").scrollIntoView({ block: "nearest", inline: "nearest" }));
   return element;
 }
 
@@ -50,13 +51,13 @@ function form(app, task) {
       return;
     }
     set({ task: task.name, input: values.join("\u0000") });
-    working(result, () => asked(app, task, values), (found) => fill(result, found.map(SHOWN[task.kind] ?? written)));
+    working(result, () => asked(task, values), (found) => fill(result, found.map(SHOWN[task.kind] ?? written)));
   };
   if (state.input) run();
   const shares = task.mixes?.[0]?.weights;
-  const learned = shares && [h("h2", {}, text.tasks.mix), bars(shares.map((value, j) => ({ name: [h("i", {}, "h"), h("sub", {}, String(j)), h("span", { class: "aside" }, ` ${text.mix.layer(j, shares.length - 1)}`)], value, shown: percent(value) })))];
+  const learned = shares && [h("h2", {}, text.tasks.mix), bars(shares.map((value, j) => ({ name: [h("i", {}, "h"), h("sub", {}, String(j)), h("span", { class: "aside" }, ` ${text.mix.layer(j, shares.length - 1)}`)], value, shown: percent(value) })), { plain: true })];
   return [
-    task.summary && h("p", { class: "note" }, task.summary),
+    language === "en" && h("p", { class: "note" }, task.summary),
     h("form", { onsubmit: run }, fields.map((one) => one.element), h("button", { class: "main" }, text.tasks.run)),
     h("h2", {}, text.tasks.result),
     result,
@@ -65,21 +66,17 @@ function form(app, task) {
 }
 
 /** The predictions of a task. */
-async function asked(app, task, values) {
-  const [first, second] = values;
-  const bodies = {
-    entail: () => ({ pairs: [[first, second]] }),
-    answer: () => ({ context: first, questions: [second] }),
-    coref: async () => ({ documents: [(await embed(task.model ?? app.model.name, [first]))[0].map((one) => one.tokens)] }),
-  };
-  const body = await (bodies[task.kind] ?? (() => ({ text: first })))();
-  return (await predict(task.name, body)).results.flat();
+async function asked(task, [first, second]) {
+  const bodies = { entail: { pairs: [[first, second]] }, answer: { context: first, questions: [second] } };
+  const body = bodies[task.kind] ?? { text: first };
+  if (task.kind in SHOWN) body.probabilities = true;
+  return (await predict(task.name, body)).results;
 }
 
 /** Labels as bars, the most probable one first. */
 function classes({ label, probabilities }) {
   const rows = Object.entries(probabilities ?? { [label]: 1 }).sort((a, b) => b[1] - a[1]);
-  return bars(rows.slice(0, 12).map(([name, value]) => ({ name, value, shown: percent(value), chosen: name === String(label) })));
+  return bars(rows.slice(0, 12).map(([name, value]) => ({ name, value, shown: percent(value), chosen: name === String(label) })), { plain: true });
 }
 
 /** Spans of BIO, IOB1 or BIOES tags: [kind, first, last]. */

@@ -73,7 +73,7 @@ export function words(app) {
   const showExpected = ({ candidates, actual, rank }) => {
     const most = candidates[0]?.probability ?? 1;
     const rows = candidates.map(({ word, probability }) => ({ name: word, value: probability, shown: percent(probability), chosen: word === actual.word }));
-    fill(expected, bars(rows, most), h("p", { class: "note" }, rank === null ? text.words.unknown(actual.word) : text.words.rank(actual.word, rank)));
+    fill(expected, bars(rows, { most, plain: true }), h("p", { class: "note" }, rank === null ? text.words.unknown(actual.word) : text.words.rank(actual.word, rank)));
   };
 
   const showNeighbours = (found) => fill(neighbours, h("ul", {}, found.map(({ word, cosine }) => h("li", {}, h("span", { dir: "auto" }, word), h("small", {}, number(cosine))))));
