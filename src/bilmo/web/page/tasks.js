@@ -149,4 +149,5 @@ function written(found) {
   return h("p", { class: "answer", dir: "auto" }, found.text ?? found.results?.[0]?.text ?? JSON.stringify(found));
 }
 
-const SHOWN = { classify: classes, entail: classes, relate: classes, tag: tagged, roles, answer: answered, coref: coreference };
+/** What is shown of one result, by the kind of the task. */
+export const SHOWN = { classify: classes, entail: classes, relate: classes, tag: tagged, roles, answer: answered, coref: coreference };

@@ -256,7 +256,7 @@ const zh = {
   },
 };
 
-const all = { en, zh };
+export const all = { en, zh };
 export let language = choose();
 export let text = all[language];
 
