@@ -14,8 +14,9 @@ import numpy as np
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from bilmo.embed.brackets import marked
 from bilmo.embed.embedder import Embedder
-from bilmo.embed.fill import fill_at, marked
+from bilmo.embed.fill import fill_at
 from bilmo.embed.probability import ScoredSentence, scored
 from bilmo.embed.texts import Floats, token_count
 from bilmo.embed.word_space import unit

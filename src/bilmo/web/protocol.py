@@ -31,12 +31,12 @@ def protocol(seconds: float) -> type[H11Protocol]:
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
             if self.cycle is not None and not self.cycle.response_complete:
-                self._header = _cancelled(self._header)
+                self._header_has_come()
             elif self._header is None:
                 self._header = self.loop.call_later(seconds, self._cut)
 
         def on_response_complete(self) -> None:
-            self._header = _cancelled(self._header)  # a client that waits between requests is in no hurry
+            self._header_has_come()  # between requests, a client may wait longer
             super().on_response_complete()
 
         def pause_writing(self) -> None:
@@ -45,12 +45,12 @@ def protocol(seconds: float) -> type[H11Protocol]:
 
         def resume_writing(self) -> None:
             super().resume_writing()
-            self._taking = _cancelled(self._taking)
+            self._answer_is_taken()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._header, self._taking = _cancelled(self._header), _cancelled(self._taking)
             super().connection_lost(exc)
-            self._taking = _cancelled(self._taking)
+            self._header_has_come()
+            self._answer_is_taken()
 
         def _wait_for_progress(self) -> None:
             left = self.transport.get_write_buffer_size()
@@ -61,15 +61,20 @@ def protocol(seconds: float) -> type[H11Protocol]:
                 else:
                     self._wait_for_progress()
 
-            self._taking = _cancelled(self._taking)
+            self._answer_is_taken()
             self._taking = self.loop.call_later(seconds, check)
+
+        def _header_has_come(self) -> None:
+            if self._header is not None:
+                self._header.cancel()
+            self._header = None
+
+        def _answer_is_taken(self) -> None:
+            if self._taking is not None:
+                self._taking.cancel()
+            self._taking = None
 
         def _cut(self) -> None:
             self.transport.abort()
 
     return TimedProtocol
-
-
-def _cancelled(timer: asyncio.TimerHandle | None) -> None:
-    if timer is not None:
-        timer.cancel()
