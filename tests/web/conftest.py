@@ -48,3 +48,9 @@ def fitted(tmp_path_factory) -> Path:
 def server(fitted) -> Iterator[httpx.Client]:
     with serving(fitted, "en", "zh", "--task", "my-tag", "--task", "labels=my-classify") as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def serve():
+    """To start a server with other arguments."""
+    return serving

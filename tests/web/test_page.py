@@ -16,8 +16,6 @@ from bilmo.store import model_folder
 from bilmo.tasks.core import task_folder
 from task_data import made, questions, sentences, texts
 
-from .conftest import serving
-
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium; on Debian: apt install chromium")
@@ -50,19 +48,19 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory):
+def address(serve, tmp_path_factory):
     """A server with both included models and three tasks on a tiny one."""
     folder = tmp_path_factory.mktemp("page")
     model_folder.write(made(0), folder / "tiny")
     tiny = bilmo.load(folder / "tiny")
     for name, task, data in (
-        ("entities", bilmo.Tagger(tiny, **SMALL, epochs=4), sentences(40)),
-        ("topic", bilmo.Classifier(tiny, **SMALL, epochs=2), texts(20)),
+        ("entities", bilmo.Tagger(tiny, **SMALL, epochs=1), sentences(12)),
+        ("topic", bilmo.Classifier(tiny, **SMALL, epochs=1), texts(12)),
         ("reader", bilmo.Reader(tiny, **SMALL, epochs=1), questions(12)),
     ):
         task_folder.save(task.fit(*data), folder / name)
     given = [part for name in ("entities", "topic", "reader") for part in ("--task", name)]
-    with serving(folder, "en", "zh", "tiny=tiny", *given) as client:
+    with serve(folder, "en", "zh", "tiny=tiny", *given) as client:
         yield str(client.base_url).rstrip("/")
 
 
@@ -165,7 +163,7 @@ def test_every_feature(visit, lang, scheme, width):
         go(page, "map")
         points = page.locator(".map .point")
         assert points.count() == 12 == page.locator(".uses li").count()
-        points.nth(5).hover()
+        points.nth(5).dispatch_event("pointerenter")
         assert page.locator("figcaption b").inner_text() == page.locator(".uses li.lit .word.same").first.inner_text()
         shaded = page.locator(".uses li:nth-child(2) .word.same").first
         before = points.nth(1).get_attribute("style"), strength(shaded)
@@ -304,18 +302,24 @@ def test_problems_are_shown_in_place(visit):
 TOO_LARGE = {"error": {"message": "too long", "type": "too_large", "param": None, "code": 413}}
 
 
-def test_a_token_is_asked_for_and_sent_in_a_header(browser, address, tmp_path):
-    token = "t" * 24
-    (tmp_path / "token").write_text(token)
-    model_folder.write(made(0), tmp_path / "tiny")
-    with serving(tmp_path, "tiny=tiny", "--token-file", "token") as client:
-        page = browser.new_page()
-        page.goto(str(client.base_url))
-        page.fill("#token", token)
+def test_a_token_is_asked_for_and_sent_in_a_header(visit, address):
+    """The page's part: the server is played by a rule that lets requests pass only with the token."""
+    refused = {"error": {"message": "no token", "type": "unauthorized", "param": None, "code": 401}}
+
+    def guarded(route):
+        if route.request.headers.get("authorization") == "Bearer secret-token":
+            route.continue_()
+        else:
+            route.fulfill(status=401, body=json.dumps(refused))
+
+    with visit("#tasks", fails=True) as page:
+        page.route(re.compile(r"/(info|embed|fill|similar)$"), guarded)
+        page.reload()
+        page.fill("#token", "secret-token")
         page.click("form button")
-        page.wait_for_selector(".sentences li")
-        assert token not in page.url
-        page.close()
+        page.wait_for_selector("[role=tab]")
+        go(page, "pair")
+        assert page.locator(".layers-compared .row").count() == 4 and "secret" not in page.url
 
 
 def test_arithmetic_is_that_of_numpy(visit):
@@ -329,7 +333,7 @@ def test_arithmetic_is_that_of_numpy(visit):
               cosine: v.cosine(rows[0], rows[1]), flat, turned: v.aligned(flat.map(([x, y]) => [-y, -x]), flat),
               still: v.plane([rows[0], rows[0]]), floats: [...v.floats("AACAPwAAIMA=")]};
     }"""
-    with visit() as page:
+    with visit("#tasks") as page:
         found = page.evaluate(script, [rows.tolist(), weights])
     shares = np.exp(weights) / np.exp(weights).sum()
     np.testing.assert_allclose(found["shares"], shares)
@@ -345,31 +349,34 @@ def distances(points):
     return np.linalg.norm(points[:, None] - points[None], axis=-1)
 
 
-@pytest.mark.parametrize(
-    ("kind", "result", "marked"),
-    [
-        ("tag", {"tokens": ["Anna", "Lee", "saw", "Oslo"], "tags": ["B-PER", "I-PER", "O", "B-LOC"]}, ["Anna Lee", "Oslo"]),
-        ("tag", {"tokens": ["宝玉", "在", "金陵"], "tags": ["S-PER", "O", "S-LOC"]}, ["宝玉", "金陵"]),
-        ("tag", {"tokens": ["a", "b", "c"], "tags": ["B-X", "E-X", "S-X"]}, ["a b", "c"]),
-        ("tag", {"tokens": ["a", "b"], "tags": ["I-X", "I-Y"]}, ["a", "b"]),
-        ("roles", {"words": ["cats", "see"], "verbs": [{"index": 1, "tags": ["B-A0", "B-V"]}]}, ["cats", "see"]),
-        ("coref", {"sentences": [["She", "saw"], ["her", "cat"]], "clusters": [[[0, 0], [2, 2]]]}, ["She", "her"]),
-        ("answer", {"context": "🙂 is blue", "answer": "blue", "begin": 5, "end": 9, "probability": 0.5}, ["blue"]),
-        ("answer", {"context": "🙂 is blue", "answer": None, "begin": None, "end": None}, []),
-    ],
-)  # fmt: skip
-def test_spans_of_predictions(visit, kind, result, marked):
-    script = """async ([kind, result]) => {
+SPANS = [
+    ("tag", {"tokens": ["Anna", "Lee", "saw", "Oslo"], "tags": ["B-PER", "I-PER", "O", "B-LOC"]}, ["Anna Lee", "Oslo"]),
+    ("tag", {"tokens": ["宝玉", "在", "金陵"], "tags": ["S-PER", "O", "S-LOC"]}, ["宝玉", "金陵"]),
+    ("tag", {"tokens": ["a", "b", "c"], "tags": ["B-X", "E-X", "S-X"]}, ["a b", "c"]),
+    ("tag", {"tokens": ["a", "b"], "tags": ["I-X", "I-Y"]}, ["a", "b"]),
+    ("roles", {"words": ["cats", "see"], "verbs": [{"index": 1, "tags": ["B-A0", "B-V"]}]}, ["cats", "see"]),
+    ("coref", {"sentences": [["She", "saw"], ["her", "cat"]], "clusters": [[[0, 0], [2, 2]]]}, ["She", "her"]),
+    ("answer", {"context": "🙂 is blue", "answer": "blue", "begin": 5, "end": 9, "probability": 0.5}, ["blue"]),
+    ("answer", {"context": "🙂 is blue", "answer": None, "begin": None, "end": None}, []),
+]
+"""The kind of a task, one of its results, and the texts that are marked."""
+
+
+def test_spans_of_predictions(visit):
+    script = """async (cases) => {
       const {SHOWN} = await import("/tasks.js"), {h} = await import("/dom.js");
-      const found = h("div", {}, SHOWN[kind](result));
-      for (const one of found.querySelectorAll("sub")) one.remove();
-      return [[...found.querySelectorAll("mark")].map((one) => one.textContent), found.textContent];
+      return cases.map(([kind, result]) => {
+        const found = h("div", {}, SHOWN[kind](result));
+        for (const one of found.querySelectorAll("sub")) one.remove();
+        return [[...found.querySelectorAll("mark")].map((one) => one.textContent), found.textContent];
+      });
     }"""
-    with visit() as page:
-        marks, shown = page.evaluate(script, [kind, result])
-    assert marks == marked
-    words = result.get("tokens") or result.get("words") or [result.get("context")]
-    assert all(word in shown for word in words if word)
+    with visit("#tasks") as page:
+        shown = page.evaluate(script, SPANS)
+    for (_, result, marked), (marks, text) in zip(SPANS, shown, strict=True):
+        assert marks == marked
+        words = result.get("tokens") or result.get("words") or [result.get("context", "")]
+        assert all(word in text for word in words)
 
 
 def test_both_languages_have_the_same_texts(visit):
@@ -379,7 +386,7 @@ def test_both_languages_have_the_same_texts(visit):
         ? Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, shape(inner)])) : typeof value;
       return [shape(all.en), shape(all.zh)];
     }"""
-    with visit() as page:
+    with visit("#tasks") as page:
         english, chinese = page.evaluate(script)
     assert english == chinese
 

@@ -94,7 +94,7 @@ export const EXAMPLES = {
 /** Two sentences to compare, and the word that is chosen first, as `sentence.token`. */
 export const PAIRS = {
   en: ["A climbing rose covered the wall of the cottage.", "The sun rose and covered the hills with a red light.", "0.2"],
-  zh: ["那条道通到山里去。", "宝玉听了，笑道：“这话有理。”", "0.2"],
+  zh: ["那条道通到山里去。", "宝玉听了，笑道：“这话有理。”", "0.1"],
 };
 
 export const HOW = { en: ["He sat on the bank of the river.", 4], zh: ["宝玉笑道：你放心。", 2] };

@@ -24,13 +24,13 @@ const app = {
   },
   /** Language of the texts to begin with. */
   get lang() {
-    return this.model.lang in EXAMPLES ? this.model.lang : "en";
+    return Object.hasOwn(EXAMPLES, this.model.lang) ? this.model.lang : "en";
   },
   get sets() {
     return EXAMPLES[this.lang];
   },
   get set() {
-    return state.set in this.sets ? state.set : Object.keys(this.sets)[0];
+    return Object.hasOwn(this.sets, state.set) ? state.set : Object.keys(this.sets)[0];
   },
   /** The mixes that tasks of this model have learned. */
   get learned() {

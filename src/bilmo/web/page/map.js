@@ -40,7 +40,7 @@ export function map(app) {
     page.points = page.places.map((place, i) => point(place, i));
     canvas.setAttribute("aria-label", text.map.label(word, page.places.length));
     page.ruler = svg("g", { class: "ruler", "aria-hidden": "true" }, svg("path"), svg("text", { y: -6 }));
-    fill(canvas, page.points.map((one) => one.element), page.ruler);
+    fill(canvas, svg("g", { class: "labels", "aria-hidden": "true" }, page.points.map((one) => one.label)), page.points.map((one) => one.element), page.ruler);
     page.lines = page.places.map(([s, k]) => sentenceLine(sentences[s], text.words.sentence(s + 1), (chosen) => choose([s, chosen === k ? k : chosen])));
     fill(list, h("ol", {}, page.lines.map((line, i) => h("li", { onpointerenter: () => light(i), onpointerleave: () => light(-1) }, line.element))));
     page.before = null;
@@ -54,7 +54,8 @@ export function map(app) {
     const spelled = (from, to) => sentence.tokens.slice(Math.max(0, from), to).filter((token) => /[\p{L}\p{N}]/u.test(token));
     const words = [spelled(k - 2, k), spelled(k + 1, k + 3)];
     const space = sentence.pieces.some((piece) => piece === " ") ? " " : "";
-    const element = svg("g", { class: "point", role: "button", tabindex: -1 }, svg("circle", { r: 14, class: "hit" }), svg("circle", { r: 6.5, class: "dot" }), svg("text", {}, [words[0].join(space), "·", words[1].join(space)].join(space).trim()));
+    const element = svg("g", { class: "point", role: "button", tabindex: -1 }, svg("circle", { r: 14, class: "hit" }), svg("circle", { r: 6.5, class: "dot" }));
+    const label = svg("text", {}, [words[0].join(space), "·", words[1].join(space)].join(space).trim());
     element.setAttribute("aria-label", sentence.tokens.join(space));
     element.addEventListener("click", () => choose(place));
     element.addEventListener("keydown", (event) => {
@@ -63,13 +64,13 @@ export function map(app) {
       choose(place);
     });
     for (const [name, on] of [["pointerenter", true], ["pointerleave", false], ["focus", true], ["blur", false]]) element.addEventListener(name, () => light(on ? i : -1));
-    return { element, label: element.lastChild };
+    return { element, label };
   };
 
   /** Show the sentence of a point, and mark it in both places. */
   const light = (i) => {
     const shown = i < 0 ? page.places.findIndex(([s, k]) => s === page.at[0] && k === page.at[1]) : i;
-    page.points.forEach(({ element }, n) => element.classList.toggle("lit", n === i));
+    page.points.forEach((one, n) => [one.element, one.label].forEach((part) => part.classList.toggle("lit", n === i)));
     page.lines.forEach(({ element }, n) => element.parentElement.classList.toggle("lit", n === i));
     if (shown >= 0) fill(caption, context(page.sentences[page.places[shown][0]], page.places[shown][1], 40));
   };
@@ -88,6 +89,7 @@ export function map(app) {
 
   /** Place and colour everything under the present mix. */
   const draw = () => {
+    if (!canvas.clientWidth) return; // not on the page; drawn when it is
     const uses = new Uses(page.sentences, page.background, softmax(weights(app.model.layers)));
     const flat = aligned(uses.map(page.places), page.before), span = extent(flat);
     page.before = flat;
@@ -96,12 +98,14 @@ export function map(app) {
     canvas.setAttribute("viewBox", `0 0 ${width || 1} ${height || 1}`);
     const stretch = width > 1.3 * height ? 1.3 : 1;
     const spots = flat.map(([x, y]) => [width / 2 + stretch * scale * x, height / 2 + scale * y]);
-    page.points.forEach(({ element }, i) => {
+    page.points.forEach(({ element, label }, i) => {
       const [s, k] = page.places[i], value = shades[s][k], here = s === page.at[0] && k === page.at[1];
-      element.style.setProperty("transform", `translate(${spots[i][0].toFixed(1)}px, ${spots[i][1].toFixed(1)}px)`);
+      for (const part of [element, label]) {
+        part.style.setProperty("transform", `translate(${spots[i][0].toFixed(1)}px, ${spots[i][1].toFixed(1)}px)`);
+        part.classList.toggle("chosen", here);
+      }
       element.style.setProperty("--strength", Math.min(1, Math.abs(value) * 1.4 + 0.1).toFixed(3));
       element.classList.toggle("far", value < 0);
-      element.classList.toggle("chosen", here);
       element.setAttribute("aria-pressed", here);
     });
     page.lines.forEach(({ element, buttons }, i) => {

@@ -262,7 +262,7 @@ export let text = all[language];
 
 function choose() {
   const kept = localStorage.getItem("bilmo-language");
-  return kept in all ? kept : navigator.language.startsWith("zh") ? "zh" : "en";
+  return kept === "en" || kept === "zh" ? kept : navigator.language.startsWith("zh") ? "zh" : "en";
 }
 
 export function speak(next) {
