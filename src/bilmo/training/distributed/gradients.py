@@ -90,9 +90,9 @@ class SummedGradients:
         for parameter in parameters:
             gradient, rows = parameter.grad, self._rows.get(parameter)
             assert gradient is not None
-            shape = gradient.shape if rows is None else (len(rows), *gradient.shape[1:])
-            size = shape.numel() if rows is None else len(rows) * gradient[0].numel()
-            summed = values[at : at + size].view(shape)
+            number = len(gradient) if rows is None else len(rows)
+            size = gradient.numel() // len(gradient) * number
+            summed = values[at : at + size].view(number, *gradient.shape[1:])
             at += size
             if rows is not None:
                 gradient.index_copy_(0, rows, summed)

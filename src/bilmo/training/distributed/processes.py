@@ -10,6 +10,9 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
+import secrets
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +28,7 @@ from bilmo.errors import BilmoError, ConfigError, ReportedElsewhere
 Result = TypeVar("Result")
 STEP_TIMEOUT = timedelta(minutes=30)
 """How long a process waits for the others within a step: then one of them has gone without a word."""
+POLL_SECONDS = 0.02
 PATIENCE = timedelta(days=30)
 """How long it waits before the first step, while one process reads the text."""
 
@@ -147,10 +151,9 @@ class Processes:
         try:
             yield
         except RuntimeError as error:
-            why = str(error).strip().splitlines()[0]
             raise BilmoError(
-                f"{self.name}: another process has ended, or the connection to it was lost ({why}). Run the same "
-                "command again, or let torchrun do so (--max-restarts 3): the run resumes from its last checkpoint."
+                f"{self.name}: another process has ended, or the connection to it was lost ({_why(error)}). Run the "
+                "same command again, or let torchrun do so (--max-restarts 3): the run resumes from its checkpoint."
             ) from error
 
 
@@ -179,16 +182,54 @@ def joined() -> Iterator[Processes]:
     if ours:
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         try:
-            dist.init_process_group(backend, timeout=STEP_TIMEOUT)
+            rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+            dist.init_process_group(
+                backend, store=_store(rank, world), rank=rank, world_size=world, timeout=STEP_TIMEOUT
+            )
         except (RuntimeError, ValueError) as error:
             where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
-            why = str(error).strip().splitlines()[0]
-            raise BilmoError(f"process {os.environ['RANK']} cannot reach the others at {where} ({why})") from None
+            raise BilmoError(
+                f"process {os.environ['RANK']} of {os.environ['WORLD_SIZE']} cannot reach the others through {where} "
+                f"({_why(error)}). Check that this address and all machines can be reached from each other."
+            ) from None
     try:
         yield Processes(dist.get_rank(), dist.get_world_size(), dist.new_group(backend="gloo", timeout=PATIENCE))
     finally:
         if ours:
             dist.destroy_process_group()
+
+
+def _store(rank: int, world: int) -> dist.Store:
+    """Where processes find the addresses of each other: a part of torchrun's store that is only for these processes.
+
+    torchrun keeps its store when it starts processes again, and with it the addresses of processes that have ended. So
+    the first process makes a new name, and gives it to every other process that shows, by a number of its own, that it
+    is there now.
+    """
+    hosted = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # by torchrun; else by the first process
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    store = dist.TCPStore(address, port, world, is_master=rank == 0 and not hosted, timeout=STEP_TIMEOUT)
+    own = secrets.token_hex(8)
+    if rank > 0:
+        store.set(f"bilmo/{rank}", own)
+        name = store.get(f"bilmo/{own}").decode()  # waits for it
+        store.set(f"bilmo/{name}/{rank}", own)
+        return dist.PrefixStore(name, store)
+    until = time.monotonic() + STEP_TIMEOUT.total_seconds()
+    while absent := [other for other in range(1, world) if not store.check([f"bilmo/{own}/{other}"])]:
+        if time.monotonic() > until:
+            raise RuntimeError(f"process {absent[0]} did not come")
+        for other in absent:
+            if store.check([f"bilmo/{other}"]):  # its number, or that of one that has ended
+                store.set(f"bilmo/{store.get(f'bilmo/{other}').decode()}", own)
+        time.sleep(POLL_SECONDS)
+    return dist.PrefixStore(own, store)
+
+
+def _why(error: RuntimeError | ValueError) -> str:
+    """The main part of torch's message."""
+    first = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    return re.sub(r"\[/[^\]]*\] ", "", first).partition(". ")[0]
 
 
 def _flat(values: Any, name: str = "") -> Iterator[tuple[str, Any]]:
