@@ -374,7 +374,7 @@ class Loop:
 
 
 def _rows(recipe: TrainRecipe, steps: int) -> int:
-    """The rows of a stream of so many steps."""
+    """The rows of a stream with this number of steps."""
     return max(1, min(recipe.batch, steps) // recipe.window)
 
 

@@ -159,7 +159,7 @@ def train(
                 if event.progress.best is None:
                     raise processes.fail(_no_model(folder))
                 _save(loop, path, log)
-                processes.on_first(lambda: None)  # the model is complete when any process goes on
+                processes.on_first(lambda: None)  # the model is complete before any process returns
             yield event
 
 

@@ -22,6 +22,8 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.distributed_c10d import PrefixStore, Store
+from torch.distributed.rendezvous import TCPStore  # type: ignore[attr-defined]
 
 from bilmo.errors import BilmoError, ConfigError, ReportedElsewhere
 
@@ -65,7 +67,7 @@ class Processes:
         return f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
 
     def rows(self, number: int) -> slice:
-        """The rows of this process, of a step of so many rows; none if there are too few."""
+        """The rows of this process, of a step with this number of rows; none if there are too few."""
         return slice(self.rank, number, self.world)
 
     def sum(self, values: Tensor) -> Tensor:
@@ -199,7 +201,7 @@ def joined() -> Iterator[Processes]:
             dist.destroy_process_group()
 
 
-def _store(rank: int, world: int) -> dist.Store:
+def _store(rank: int, world: int) -> Store:
     """Where processes find the addresses of each other: a part of torchrun's store that is only for these processes.
 
     torchrun keeps its store when it starts processes again, and with it the addresses of processes that have ended. So
@@ -208,13 +210,13 @@ def _store(rank: int, world: int) -> dist.Store:
     """
     hosted = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # by torchrun; else by the first process
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    store = dist.TCPStore(address, port, world, is_master=rank == 0 and not hosted, timeout=STEP_TIMEOUT)
+    store = TCPStore(address, port, world, is_master=rank == 0 and not hosted, timeout=STEP_TIMEOUT)
     own = secrets.token_hex(8)
     if rank > 0:
         store.set(f"bilmo/{rank}", own)
         name = store.get(f"bilmo/{own}").decode()  # waits for it
         store.set(f"bilmo/{name}/{rank}", own)
-        return dist.PrefixStore(name, store)
+        return PrefixStore(name, store)
     until = time.monotonic() + STEP_TIMEOUT.total_seconds()
     while absent := [other for other in range(1, world) if not store.check([f"bilmo/{own}/{other}"])]:
         if time.monotonic() > until:
@@ -223,7 +225,7 @@ def _store(rank: int, world: int) -> dist.Store:
             if store.check([f"bilmo/{other}"]):  # its number, or that of one that has ended
                 store.set(f"bilmo/{store.get(f'bilmo/{other}').decode()}", own)
         time.sleep(POLL_SECONDS)
-    return dist.PrefixStore(own, store)
+    return PrefixStore(own, store)
 
 
 def _why(error: RuntimeError | ValueError) -> str:
