@@ -6,7 +6,7 @@ Knows: Embedder, bulk jobs, files of vectors. Blind to: the command line.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from os import PathLike
 from pathlib import Path
@@ -231,7 +231,9 @@ def word_cache(
 
     numbers = range(len(batches))
     with Workers(workers, vectors_of) if workers > 1 else nullcontext() as processes:
-        computed = processes.run(numbers) if processes else ((number, *vectors_of(number)) for number in numbers)
+        computed: Iterable[tuple[int, Vectors]] = (
+            processes.run(numbers) if processes else ((number, vectors_of(number)[0]) for number in numbers)
+        )
         with bars.counting("batches of words", len(batches), show=progress) as counted:
             found = dict(counted(computed))
     vectors = np.concatenate([found[number] for number in numbers])

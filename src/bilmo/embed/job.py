@@ -239,6 +239,7 @@ def _compute(
 ) -> Iterator[Step]:
     """Compute all parts that are missing."""
     if workers is not None:
+        parts.start()  # so that a part is kept even if this process is killed before it hears that it is finished
         for _, result in workers.run(cuts):
             if isinstance(result, Facts):
                 parts.add(result)

@@ -14,6 +14,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from threading import Thread
@@ -64,7 +65,7 @@ class Workers(Generic[Task, Result]):
         for _ in range(number):
             ours, theirs = context.Pipe()
             self._pipes.append(ours)
-            process = context.Process(target=self._serve, args=(theirs,), name="bilmo-embed", daemon=True)  # type: ignore[attr-defined]
+            process = context.Process(target=self._serve, args=(theirs,), name="bilmo-embed", daemon=True)
             process.start()
             self._processes.append(process)
             theirs.close()
@@ -151,17 +152,20 @@ class Workers(Generic[Task, Result]):
         os.close(self._life[1])
         Thread(target=self._end_with_parent, daemon=True).start()
         torch.set_num_threads(1)  # OpenMP hangs in a forked process that asks for more
-        while True:
-            try:
-                task = pipe.recv()
-            except EOFError:
-                return
-            try:
-                for result in self._work(task):
-                    pipe.send(result)
-                pipe.send(DONE)
-            except Exception as error:
-                pipe.send(_portable(error))
+        with suppress(EOFError, ConnectionError):  # the first process is gone
+            while True:
+                self._do(pipe.recv(), pipe)
+
+    def _do(self, task: Task, pipe: Connection[Any, Any]) -> None:
+        """Send the results of a task, or what went wrong."""
+        try:
+            for result in self._work(task):
+                pipe.send(result)
+            pipe.send(DONE)
+        except ConnectionError:
+            raise
+        except Exception as error:
+            pipe.send(_portable(error))
 
     def _end_with_parent(self) -> None:
         """End at once when the first process is gone, which may have been killed."""

@@ -128,9 +128,13 @@ class Parts:
             yield part
         self.add(facts)
 
+    def start(self) -> None:
+        """Make the run resumable, before there are parts; without any, nothing is kept."""
+        self._run.start()
+
     def add(self, facts: Facts) -> None:
         """A part is finished, by this or another process."""
-        self._run.start()  # there is something to resume from
+        self.start()
         insort(self.facts, facts)
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -289,4 +293,8 @@ def open_parts(
     with open_run(target, folder_of(target), kind="embedding run", identity=identity, keeps=keeps) as run:
         parts = Parts(run, spec, overwrite=overwrite, ordered=ordered)
         parts.check_beside(target, beside)
-        yield parts
+        try:
+            yield parts
+        finally:
+            if not any(run.work.glob(PARTS)):
+                run.remove()  # there is nothing to resume from
