@@ -37,6 +37,9 @@ SECURITY = {
 """Headers of every answer. The page may load nothing from elsewhere, and no other page may contain it."""
 DISCARD, DISCARD_SECONDS = 1 << 24, 2.0
 """How much of the body of a refused request is read and thrown away, and for how long."""
+FAILED = "the server failed; its log says where"
+PIECE = 1 << 18
+"""Bytes of an answer that are handed to the connection at a time."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -70,16 +73,21 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begin, status = time.perf_counter(), 0
+        begin, status, whole = time.perf_counter(), 0, False
 
         async def sent(message: Message) -> None:
-            nonlocal status
+            nonlocal status, whole
             if message["type"] == "http.response.start":
                 status = message["status"]
                 names = {name for name, _ in message["headers"]}
                 more = [(name.encode(), value.encode()) for name, value in SECURITY.items()]
                 message["headers"] = [*message["headers"], *(pair for pair in more if pair[0] not in names)]
-            await send(message)
+            rest = message.get("body", b"")
+            while len(rest) > PIECE:  # the next piece waits until the client has taken the last one
+                await send({"type": "http.response.body", "body": rest[:PIECE], "more_body": True})
+                rest = rest[PIECE:]
+            await send({**message, "body": rest} if "body" in message else message)
+            whole = message["type"] == "http.response.body" and not message.get("more_body", False)
 
         held, read = 0, False
 
@@ -104,9 +112,10 @@ class Guard:
         except Exception as problem:
             place = traceback.extract_tb(problem.__traceback__)[-1]
             LOG.error("a request failed: %s in %s, line %d", type(problem).__name__, place.filename, place.lineno)
-            if status:
+            if not status:
+                await _answer(sent, 500, FAILED, {})
+            elif not whole:
                 raise ConnectionAbortedError from None  # an answer that is cut off must not look complete
-            await _answer(sent, 500, "the server failed; its log says where", {})
         finally:
             self._held -= held
             self._observe(scope, status, time.perf_counter() - begin)
