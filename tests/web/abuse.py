@@ -287,6 +287,8 @@ def main() -> None:
         f"memory: {record.memory[0]:.0f} MB at the start, highest {max(record.memory):.0f} MB, grew by "
         f"{growth(record):.0f} MB after the warm-up; slowest /health {record.slowest_health:.2f} s"
     )
+    parts = np.array_split(record.memory, 5)
+    print("highest memory in each fifth of the time:", *(f"{max(part):.0f} MB" for part in parts if len(part)))
     for line in sorted(set(record.wrong)):
         print("WRONG:", line)
     sys.exit(1 if record.wrong or growth(record) > GROWTH else 0)

@@ -21,6 +21,7 @@ from bilmo.embed.probability import ScoredSentence, scored
 from bilmo.embed.texts import Floats, token_count
 from bilmo.embed.word_space import unit
 from bilmo.errors import TextError, VocabError
+from bilmo.ids.batch import Sentence
 from bilmo.ids.chars import ByteChars, Chars
 from bilmo.web import encode
 from bilmo.web.bodies import Answer, FillBody, PlaceBody, SimilarBody, TextBody, WordsAnswer, WordsBody
@@ -80,7 +81,7 @@ async def similar(body: SimilarBody, request: Request) -> Response:
     given: list[Given] = list(body.among)
     if len(given) >= state.limits.texts:
         raise Refused(413, f"there are {len(given):,} texts; a request may have {state.limits.texts - 1:,}")
-    rows = [[sentence], *await split(elmo, given, state.limits)]
+    rows: list[list[Sentence]] = [[sentence], *await split(elmo, given, state.limits)]
     request.state.hold(4 * numbers_in(elmo, rows, body.mix, "none"))
     vectors = await embedded(state.worker, elmo, rows, mix=body.mix)
     uses = [(k, [t for s in row for t in s]) for k, row in enumerate(rows[1:])]
