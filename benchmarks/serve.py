@@ -114,7 +114,20 @@ def in_bulk(model: str, some: list[list[str]], folder: Path) -> float:
     for part in (some[:1], some):
         text, vectors = folder / "text.txt", folder / "vectors.npy"
         text.write_text("".join(" ".join(sentence) + "\n" for sentence in part), encoding="utf-8")
-        command = [*BILMO, "embed", model, text, "-o", vectors, "--pool", "mean", "--threads", "1", "--lang", "spaces"]
+        command = [
+            *BILMO,
+            "embed",
+            model,
+            str(text),
+            "-o",
+            str(vectors),
+            "--pool",
+            "mean",
+            "--threads",
+            "1",
+            "--lang",
+            "spaces",
+        ]
         begin = time.perf_counter()
         subprocess.run([*command, "--overwrite", "-q"], check=True, stdout=subprocess.DEVNULL)
         seconds.append(time.perf_counter() - begin)
@@ -139,7 +152,15 @@ def loaded(port: int, clients: int, some: list[list[str]], warm_up: int, *, metr
     """Send sentences from another process."""
     more = {"pool": "mean", "encoding": "base64"} if metrics else {}
     bodies = "".join(json.dumps({"text": " ".join(sentence)} | more) + "\n" for sentence in some)
-    command = [sys.executable, HERE / "worker_load.py", str(port), "/embed", str(clients), "--warm-up", str(warm_up)]
+    command = [
+        sys.executable,
+        str(HERE / "worker_load.py"),
+        str(port),
+        "/embed",
+        str(clients),
+        "--warm-up",
+        str(warm_up),
+    ]
     before = counted(port) if metrics else {}
     done = subprocess.run(command, input=bodies, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
@@ -194,8 +215,8 @@ def page(rows: list[str]) -> str:
     )
     return (
         f"# The server under load\n\n{date.today()}, `python benchmarks/serve.py`, torch {torch.__version__}, one "
-        "thread for the network, one sentence of English Wikipedia per request (pooled, base64), clients in another process "
-        "of the same machine. Network computes: share of the time; cores: processor time of the server per second.\n\n"
+        "thread for the network, one sentence of English Wikipedia per request (pooled, base64), clients in another "
+        "process of the same machine. Network computes: share of the time; cores: processor time of the server per second.\n\n"
         + head
         + "\n".join(rows)
         + "\n"

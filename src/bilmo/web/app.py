@@ -21,6 +21,7 @@ from starlette.staticfiles import StaticFiles
 from bilmo import __version__
 from bilmo.errors import BilmoError
 from bilmo.web import asking, embedding, predicting, state
+from bilmo.web.bodies import ErrorAnswer
 from bilmo.web.guard import FAILED, Guard
 from bilmo.web.limits import Limits
 from bilmo.web.metrics import Metrics
@@ -28,6 +29,7 @@ from bilmo.web.refused import Refused, error, status_of
 from bilmo.web.served import Served
 from bilmo.web.worker import Worker
 
+ERRORS: dict[int | str, dict[str, Any]] = {"default": {"model": ErrorAnswer, "description": "An error."}}
 PAGE = Path(__file__).parent / "page"
 """The files of the page."""
 
@@ -53,7 +55,7 @@ def application(
         finally:
             await app.state.worker.close()
 
-    app = FastAPI(title="bilmo", version=__version__, lifespan=running, docs_url=None, redoc_url=None)
+    app = FastAPI(title="bilmo", version=__version__, lifespan=running, docs_url=None, redoc_url=None, responses=ERRORS)
     app.state.served, app.state.limits, app.state.token = served, limits, token is not None
     app.state.metrics = metrics
     for router in (embedding.router, asking.router, predicting.router, state.router):
