@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from bilmo.net.config import BiLMConfig as BiLMConfig
     from bilmo.net.layers import Layers as Layers
     from bilmo.net.mix import Mix as Mix
+    from bilmo.sense.index import Index as Index
     from bilmo.tasks.answer.reader import Reader as Reader
     from bilmo.tasks.classify.classifier import Classifier as Classifier
     from bilmo.tasks.coref.coreference import Coreference as Coreference
@@ -51,6 +52,7 @@ _HOMES = {
     "Coreference": "bilmo.tasks.coref.coreference",
     "Embedder": "bilmo.embed.embedder",
     "Entailment": "bilmo.tasks.entail.entailment",
+    "Index": "bilmo.sense.index",
     "Layers": "bilmo.net.layers",
     "Mix": "bilmo.net.mix",
     "Reader": "bilmo.tasks.answer.reader",

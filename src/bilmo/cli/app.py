@@ -20,6 +20,7 @@ from bilmo.cli import (
     fill,
     finetune,
     get,
+    index,
     info,
     models,
     probability,
@@ -58,6 +59,7 @@ _add(info.info, computes=False)
 _add(convert.convert)
 _add(embed.embed)
 _add(word_cache.word_cache)
+_add(index.index)
 _add(similar.similar)
 _add(fill.fill)
 _add(train.train)
