@@ -16,6 +16,7 @@ from bilmo.embed.embedder import Embedder
 from bilmo.errors import BilmoError, ConfigError, DamagedFile, NotAModel, OutputError, TextError
 from bilmo.sense import index_run, nearest_uses
 from bilmo.sense.index import Index, index_events, search_files
+from bilmo.sense.segment import NewSegment
 from bilmo.sense.space import Space
 
 from task_data import made
@@ -127,7 +128,7 @@ def killed_at(point, text, output, add=None):
     os.fsync = counted(os.fsync)
     Path.rename, Path.replace = counted(Path.rename), counted(Path.replace)
     Path.mkdir, Path.unlink = counted(Path.mkdir), counted(Path.unlink)
-    index_run.NewSegment._write = counted(index_run.NewSegment._write)
+    NewSegment._write = counted(NewSegment._write)
     try:
         for _ in index_events(ELMO, text, output, add=bool(add)):
             pass

@@ -20,16 +20,15 @@ from bilmo.cli import (
     fill,
     finetune,
     get,
-    index,
     info,
     models,
     probability,
     serve,
-    similar,
     train,
     word_cache,
 )
 from bilmo.cli.options import with_shared_options
+from bilmo.cli.sense import index, similar
 from bilmo.cli.show import messages, streams
 from bilmo.cli.show.examples import epilog
 from bilmo.cli.tasks import compare, fit, predict, score

@@ -13,7 +13,7 @@ Knows: Embedder, segments, the run that builds. Blind to: the command line.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 from os import PathLike
@@ -187,7 +187,7 @@ def index_events(
     add: bool = False,
     progress: bool = False,
     loading: LoadOptions | None = None,
-) -> Iterator[Event]:
+) -> Generator[Event, None, None]:
     """The run of `Index.build` or, with `add`, of `Index.add`: it advances as its events are read."""
     paths, output = listed_paths(texts), Path(folder)
     for path in paths:

@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from bilmo import __version__
 from bilmo.embed.embedder import Embedder
@@ -188,7 +188,7 @@ def _lines(paths: Iterable[Path], digest: TextDigest) -> Iterator[tuple[str, int
 
 
 def _identity(elmo: Embedder, config: IndexConfig, survey: _Survey, number: int) -> Identity:
-    settings = {"mix": config.mix, "stored": config.stored, "lang": config.lang, "start": config.start}
+    settings: dict[str, Any] = {"mix": config.mix, "stored": config.stored, "lang": config.lang, "start": config.start}
     settings |= {"precision": elmo.precision, "additions before": number, "bilmo version": __version__}
     inputs = {"the model": config.model, "the text": survey.digest}
     if elmo.bundle.dictionary:

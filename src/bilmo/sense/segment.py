@@ -79,9 +79,9 @@ class NewSegment:
         self.names = _read_names(folder / NAMES)
         sizes = self.names.sizes
         for name in self._kinds:
-            with (folder / name).open("ab") as file:
-                if file.tell() < sizes.get(name, 0):  # the user changed it: start over
-                    self.names, sizes = Names(), {}
+            (folder / name).touch()
+            if (folder / name).stat().st_size < sizes.get(name, 0):  # the user changed it: start over
+                self.names, sizes = Names(), {}
         self._files = {name: (folder / name).open("r+b") for name in self._kinds}
         for name, file in self._files.items():
             file.truncate(sizes.get(name, 0))
@@ -163,9 +163,9 @@ def read_names(path: Path) -> Names:
 def packed(values: Floats, stored: Stored) -> NDArray[Any]:
     """Vectors of length 1 as they are stored."""
     if stored == "float16":
-        return values.astype("<f2")
+        return np.asarray(values, dtype="<f2")
     largest = np.abs(values).max(axis=-1, keepdims=True, initial=1e-12)
-    return np.rint(values * (127 / largest)).astype("i1")
+    return np.asarray(np.rint(values * (127 / largest)), dtype="i1")
 
 
 def unpacked(values: NDArray[Any]) -> Floats:

@@ -78,7 +78,8 @@ class MappedRows:
         last = (numbers.astype(np.int64) * width + width - 1) // BLOCK
         most = int((last - first).max(initial=0))
         self._check(np.minimum(np.add.outer(np.arange(most + 1), first), last).ravel())
-        return self._values[numbers]
+        found: NDArray[Any] = self._values[numbers]
+        return found
 
     def _check(self, blocks: NDArray[np.integer[Any]]) -> None:
         for block in np.unique(blocks[~self._checked[blocks]]).tolist():

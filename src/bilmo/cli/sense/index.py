@@ -49,6 +49,7 @@ def index(
     if add and dtype:
         raise ConfigError("--dtype is that of the index; leave it out with --add")
     loading = LoadOptions(lang=lang, dictionary=dictionary, precision=precision.value, device=device)
-    stored = (dtype or Stored.float16).value
-    events = index_events(model, texts, output, dtype=stored, add=add, progress=True, loading=loading)
+    events = index_events(
+        model, texts, output, dtype="float16" if dtype is None else dtype.value, add=add, progress=True, loading=loading
+    )
     show.indexing(events, output)
