@@ -25,7 +25,7 @@ def test_an_index_is_built_extended_and_searched(run, folder):
     assert (added.code, added.out) == (0, "uses: 3 uses in 1 sentences; 22 uses in all\n"), added
     found = run("similar", "model", ASKED, "--in", "uses", "-n", 4, "--same-word")
     assert found.code == 0 and found.err == "", found
-    names, *rows = [line.split(maxsplit=2) for line in found.out.splitlines()]
+    names, *rows = [line.strip().split(maxsplit=2) for line in found.out.splitlines()]
     assert names == ["cosine", "place", "use"]
     assert {tuple(row[1:]) for row in rows} == {
         ("text.txt:1", "He sat on the [bank] of the river."),

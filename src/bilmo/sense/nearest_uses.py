@@ -1,7 +1,7 @@
 """The stored uses nearest to a vector: exact by comparing all, or approximate with faiss.
 
 Up to EXACT_USES all uses are compared, which needs no other library. Above that, faiss sorts the uses into cells by
-k-means and keeps a short code of each. A search looks at the codes in the cells nearest to the vector, and compares
+k-means and keeps a short code of each. A search reads the codes of the cells nearest to the vector, and compares
 the vectors of the best of them exactly.
 
 Knows: segments, faiss (only if it is used). Blind to: models, text.
@@ -40,7 +40,7 @@ TRAIN_USES = 40
 CODE_WIDTH = 4
 """Numbers of a vector that become one code of four bits."""
 PROBED = 0.04
-"""Share of the cells that a search looks at; at least LEAST_PROBED."""
+"""Share of the cells that a search reads; at least LEAST_PROBED."""
 LEAST_PROBED = 16
 CANDIDATES = 20
 """Codes whose vectors are compared exactly, for each use that is wanted; at least LEAST_CANDIDATES."""

@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 
 from bilmo.embed.word_space import unit
 from bilmo.errors import BilmoError
+from bilmo.sense.mapped_file import MappedRows, block_hashes, hashes_length
 from bilmo.sense.places import Place
 from bilmo.store.atomic import new_file, sync
-from bilmo.store.mapped_file import MappedRows, block_hashes, hashes_length
 from bilmo.store.validate import checked, parse_json
 
 Floats = NDArray[np.float32]
@@ -148,7 +148,7 @@ class NewSegment:
 
 
 def _read_names(path: Path) -> Names:
-    """How far a segment is; nothing, if it was not begun."""
+    """How far a segment is; nothing, if it was not started."""
     try:
         return read_names(path)
     except BilmoError:

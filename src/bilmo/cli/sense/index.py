@@ -49,7 +49,6 @@ def index(
     if add and dtype:
         raise ConfigError("--dtype is that of the index; leave it out with --add")
     loading = LoadOptions(lang=lang, dictionary=dictionary, precision=precision.value, device=device)
-    events = index_events(
-        model, texts, output, dtype="float16" if dtype is None else dtype.value, add=add, progress=True, loading=loading
-    )
+    stored = "float16" if dtype is None else dtype.value
+    events = index_events(model, texts, output, dtype=stored, add=add, progress=True, loading=loading)
     show.indexing(events, output)

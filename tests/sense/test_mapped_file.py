@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bilmo.errors import DamagedFile
-from bilmo.store import mapped_file
-from bilmo.store.mapped_file import BLOCK, MappedRows, block_hashes
+from bilmo.sense import mapped_file
+from bilmo.sense.mapped_file import BLOCK, MappedRows, block_hashes
 
 KINDS = [
     np.dtype("<u4"),
