@@ -26,9 +26,9 @@ import torch
 from numpy.typing import NDArray
 
 import bilmo
-from bilmo.embed.brackets import marked
 from bilmo.sense.places import is_word
 from bilmo.sense.segment import VECTORS, kinds, unpacked
+from bilmo.text.brackets import marked
 from text import wikipedia, write_text
 
 RESULTS = Path(__file__).parent / "results"
@@ -110,7 +110,9 @@ def main(arguments: list[str] | None = None) -> None:
         _one_thread()
         elmo = bilmo.load(given.model, lang="spaces")
         space = index._space
-        vectors = np.stack([space.vector(elmo, *marked(elmo, one)) for one in asked([next(text) for _ in range(400)])])
+        vectors = np.stack(
+            [space.vector(elmo, *marked(elmo.split, one)) for one in asked([next(text) for _ in range(400)])]
+        )
         found = [index.nearest(vector, NEAR) for vector in vectors]  # reads what is not in memory yet
         began = time.perf_counter()
         for vector in vectors:

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Self, Unpack, get_args
 
 from bilmo import progress as bars
-from bilmo.embed.brackets import marked
 from bilmo.embed.embedder import Embedder
 from bilmo.embed.load import load
 from bilmo.embed.options import LoadOptions
@@ -45,6 +44,7 @@ from bilmo.sense.segment import Floats, Stored
 from bilmo.sense.space import MIX, Space
 from bilmo.store.hashed_folder import HashedFolder
 from bilmo.store.output import check_output
+from bilmo.text.brackets import marked
 from bilmo.text.files import STDIN, Paths, listed_paths
 
 log = logging.getLogger("bilmo")
@@ -145,7 +145,7 @@ class Index:
         if topn < 1:
             raise ConfigError(f"topn is {topn}; it must be 1 or more")
         check_model(model, self.folder, self.config)
-        sentence, position = marked(model, text)
+        sentence, position = marked(model.split, text)
         vector = self._space.vector(model, sentence, position)
         return self.nearest(vector, topn, word=sentence[position] if same_word else None)
 
@@ -221,7 +221,7 @@ def search_files(elmo: Embedder, texts: Sequence[Path], text: str, topn: int, *,
     """What `Index.search` finds, exactly and without an index: the texts are read twice, a part at a time."""
     if STDIN in texts:
         raise TextError(f"{STDIN}: standard input can be read only once, and a search needs two passes. Name a file.")
-    sentence, position = marked(elmo, text)
+    sentence, position = marked(elmo.split, text)
     space = Space.of_files(elmo, texts)
     vector = space.vector(elmo, sentence, position)
     word = sentence[position].casefold() if same_word else None
