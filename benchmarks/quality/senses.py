@@ -163,7 +163,7 @@ def marked(context: str) -> Use:
 
 
 def cosimlex(ways: Ways, every: int) -> Rows:
-    """How well the change of a cosine between two contexts follows the change of the rating, and cosines the ratings."""
+    """How well cosines, and their changes between two contexts, follow the ratings."""
     head, *rest = [line.split("\t") for line in lines(found("cosimlex", "cosimlex_en.tsv.xz"))]
     rows = [dict(zip(head, row, strict=True)) for row in rest]
     cosines = []

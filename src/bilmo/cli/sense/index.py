@@ -49,6 +49,6 @@ def index(
     if add and dtype:
         raise ConfigError("--dtype is that of the index; leave it out with --add")
     loading = LoadOptions(lang=lang, dictionary=dictionary, precision=precision.value, device=device)
-    stored = "float16" if dtype is None else dtype.value
-    events = index_events(model, texts, output, dtype=stored, add=add, progress=True, loading=loading)
+    stored = dtype or Stored.float16
+    events = index_events(model, texts, output, dtype=stored.value, add=add, progress=True, loading=loading)
     show.indexing(events, output)
