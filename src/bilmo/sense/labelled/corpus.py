@@ -12,6 +12,7 @@ Knows: text files, sense keys. Blind to: vectors, the inventory.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -26,6 +27,8 @@ from bilmo.text.files import text_lines
 
 FORMS = {"jsonl": "JSON lines as of SemCor", "xml": "XML of the unified evaluation framework, with a file of gold keys"}
 XML_POS = {"NOUN": "n", "VERB": "v", "ADJ": "a", "ADV": "r"}
+LONE = re.compile("[\ud800-\udfff]")
+"""Half of a character, which JSON can hold but UTF-8 cannot."""
 PROPER = "NNP"
 """The part of speech of names in SemCor: "Mr._Smith" stands for the lemma `person`, which says nothing of the form."""
 
@@ -122,7 +125,10 @@ def _jsonl(path: Path, rows: Iterator[str]) -> Iterator[Marked]:
 
 
 def _texts(words: Any) -> bool:
-    return isinstance(words, list) and all(isinstance(word, str) and word.strip() for word in words)
+    """Whether a value is a list of strings that are not blank and that UTF-8 can hold."""
+    return isinstance(words, list) and all(
+        isinstance(word, str) and word.strip() and not LONE.search(word) for word in words
+    )
 
 
 def _xml(path: Path, rows: Iterator[str]) -> Iterator[Marked]:

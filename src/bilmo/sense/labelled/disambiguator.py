@@ -202,6 +202,19 @@ class Disambiguator:
             raise TextError(f"{data}: the senses of its words are not known; give the file of gold keys")
         return sense_score(uses, self.choose(sentences), self.learned.inventory)
 
+    def save(self, folder: str | PathLike[str], *, model: str = "") -> None:
+        """Save to a new folder; `model` is the path or name of the biLM, which is loaded again with it."""
+        from bilmo.sense.labelled import folder as folders
+
+        folders.save(self, folder, model=model)
+
+    @classmethod
+    def load(cls, folder: str | PathLike[str], *, elmo: Embedder | str | PathLike[str] | None = None) -> Disambiguator:
+        """Load what `save` or `bilmo fit senses` wrote; `elmo` is its biLM, None for the recorded path."""
+        from bilmo.sense.labelled import folder as folders
+
+        return folders.load(folder, elmo=elmo)
+
     def _vectors(self, sentences: Sequence[Marked]) -> Floats:
         """(N, W): the vectors of all uses, of length 1."""
         return unit(vectors_of(self.elmo, sentences, self.settings.mix, self.learned.whitening))

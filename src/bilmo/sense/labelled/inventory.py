@@ -1,7 +1,7 @@
 """The senses that words can have, as WordNet's file `index.sense` lists them.
 
-A line is `bank%1:14:00:: 08420278 2 20`: sense key, synset, number of the sense, how often it was tagged. A sense key is
-the lemma, `%`, and numbers for the part of speech and the lexicographer file. Words of a lemma are joined by `_`.
+A line is `bank%1:14:00:: 08420278 2 20`: sense key, synset, number of the sense, how often it was tagged. A sense key
+is the lemma, `%`, and numbers for the part of speech and the lexicographer file. Words of a lemma are joined by `_`.
 
 Knows: text files. Blind to: vectors, sentences.
 """
@@ -29,8 +29,16 @@ TOPICS = (
 ).split()
 """Names of WordNet's lexicographer files, by number."""
 ENDINGS = {
-    "n": (("s", ""), ("ses", "s"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"), ("men", "man"))
-    + (("ies", "y"),),
+    "n": (
+        ("s", ""),
+        ("ses", "s"),
+        ("xes", "x"),
+        ("zes", "z"),
+        ("ches", "ch"),
+        ("shes", "sh"),
+        ("men", "man"),
+        ("ies", "y"),
+    ),
     "v": (("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", "")),
     "a": (("er", ""), ("est", ""), ("er", "e"), ("est", "e")),
     "r": (),
