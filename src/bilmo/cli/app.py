@@ -15,6 +15,7 @@ import typer
 from bilmo import __version__
 from bilmo.cli import (
     convert,
+    draw,
     embed,
     evaluate,
     fill,
@@ -60,6 +61,7 @@ _add(embed.embed)
 _add(word_cache.word_cache)
 _add(similar.similar)
 _add(fill.fill)
+_add(draw.draw)
 _add(train.train)
 _add(finetune.finetune)
 _add(evaluate.evaluate)
