@@ -2,7 +2,7 @@
 
 The senses are learned from SemCor and scored on the ALL test set (7,253 words) by `bilmo.Disambiguator`: F1 as the
 official scorer counts it. SemCor is embedded once for each model; its layers are kept in memory as float16. The
-weight of the prior is chosen on every tenth block of 100 sentences of SemCor, with the layers of the first model.
+weight of the prior is chosen on every tenth block of 100 sentences of SemCor, with the top layer of each model.
 
 The table goes to results/wsd.md. Options: --sentences N uses the first N sentences of SemCor; then nothing is saved.
 """
@@ -10,6 +10,7 @@ The table goes to results/wsd.md. Options: --sentences N uses the first N senten
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -21,18 +22,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bilmo
+from bilmo.embed.word_space import unit
 from bilmo.net.mix import How
 from bilmo.sense.labelled import corpus
 from bilmo.sense.labelled.corpus import Marked
 from bilmo.sense.labelled.disambiguator import Disambiguator
 from bilmo.sense.labelled.inventory import Inventory
-from bilmo.sense.labelled.learn import Learning
+from bilmo.sense.labelled.learn import Learning, vectors_of
 from bilmo.sense.labelled.measure import sense_score
 from bilmo.tasks.core.measure import Score
 
-sys.path.insert(0, str(Path(__file__).parent / "quality"))
-from data import found
-
+DATA = Path(os.environ.get("BILMO_DATA", Path(__file__).parents[2] / "shared" / "data")) / "tasks" / "senses"
 RESULTS = Path(__file__).parent / "results" / "wsd.md"
 PRIORS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2)
 BATCH_SENTENCES = 1000
@@ -64,25 +64,32 @@ def mixed(layers: NDArray[np.float32], mix: How) -> NDArray[np.float32]:
     return np.asarray(chosen.mean(axis=0))
 
 
-def learned(
-    stored: Stored, train: Sequence[Marked], inventory: Inventory, mix: How, *, whiten: bool, prior: float
-) -> Disambiguator:
+def learned(stored: Stored, train: Sequence[Marked], inventory: Inventory, mix: How, *, whiten: bool) -> Disambiguator:
     """A Disambiguator with sense vectors of stored layers."""
-    made = Disambiguator(cast("Any", stored), mix=mix, whiten=whiten, prior=prior)
+    made = Disambiguator(cast("Any", stored), mix=mix, whiten=whiten)
     learning = Learning(made.elmo, train, made.settings)
     for _ in learning.steps():
         pass
     return made.use(learning, inventory)
 
 
-def scored(made: Disambiguator, sentences: Sequence[Marked]) -> Score:
+def scores(made: Disambiguator, sentences: Sequence[Marked], priors: Sequence[float]) -> list[Score]:
+    """The score with each prior; the vectors are the same."""
     uses = [use for one in sentences for use in one.uses]
-    return sense_score(uses, made.choose(sentences), made.learned.inventory)
+    learned = made.learned
+    vectors = unit(vectors_of(made.elmo, sentences, made.settings.mix, learned.whitening))
+    found = []
+    for prior in priors:
+        chosen = [learned.choose([use.lemma], vector, prior) for use, vector in zip(uses, vectors, strict=True)]
+        found.append(sense_score(uses, chosen, learned.inventory))
+    return found
 
 
-def from_text(made: Disambiguator, elmo: bilmo.Embedder, sentences: Sequence[Marked]) -> tuple[Score, int]:
+def from_text(
+    made: Disambiguator, elmo: bilmo.Embedder, sentences: Sequence[Marked], prior: float
+) -> tuple[Score, int]:
     """The score where only the tokens are given: a word counts if it is found at exactly its place."""
-    made.elmo = elmo
+    made = Disambiguator(elmo, mix=made.settings.mix, prior=prior).restore(made.learned)
     predicted = made.predict([one.tokens for one in sentences])
     uses, chosen = [], []
     for one, senses in zip(sentences, predicted, strict=True):
@@ -98,9 +105,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("models", nargs="+")
     parser.add_argument("--sentences", type=int, help="sentences of SemCor to use; nothing is saved")
     given = parser.parse_args(arguments)
-    inventory = Inventory.read(found("senses", "wordnet30.index.sense.xz"))
-    train = corpus.read(found("senses", "semcor.jsonl.xz"))[: given.sentences]
-    test = corpus.read(found("senses", "ALL.data.xml.xz"), found("senses", "ALL.gold.key.txt.xz"))
+    inventory = Inventory.read(DATA / "wordnet30.index.sense.xz")
+    train = corpus.read(DATA / "semcor.jsonl.xz")[: given.sentences]
+    test = corpus.read(DATA / "ALL.data.xml.xz", DATA / "ALL.gold.key.txt.xz")
     rows = [
         "# Word sense disambiguation",
         "",
@@ -126,20 +133,14 @@ def section(elmo: bilmo.Embedder, train: list[Marked], test: list[Marked], inven
     mixes += [("mean of all", "mean"), (f"mean of 1 to {top}", tuple(range(1, top + 1))), ("concatenated", "concat")]
     held = [one for number, one in enumerate(train) if number // 100 % 10 == 9]
     rest = [one for number, one in enumerate(train) if number // 100 % 10 != 9]
-    made = learned(stored, rest, inventory, (top,), whiten=True, prior=0)
-    by_prior = {}
-    for prior in PRIORS:
-        made.settings = Disambiguator(made.elmo, mix=(top,), prior=prior).settings
-        by_prior[prior] = scored(made, held).value
-        print(f"prior {prior}: {by_prior[prior]:.4f}", file=sys.stderr, flush=True)
+    found = scores(learned(stored, rest, inventory, (top,), whiten=True), held, PRIORS)
+    by_prior = {prior: one.value for prior, one in zip(PRIORS, found, strict=True)}
     best = max(by_prior, key=lambda prior: by_prior[prior])
     rows = ["| layers | nearest sense | whitened | whitened, with the prior | fall-backs |", "|---|---|---|---|---|"]
     for what, mix in mixes:
-        plain = scored(learned(stored, train, inventory, mix, whiten=False, prior=0), test)
-        white = learned(stored, train, inventory, mix, whiten=True, prior=0)
-        without = scored(white, test)
-        white.settings = Disambiguator(white.elmo, mix=mix, prior=best).settings
-        full = scored(white, test)
+        (plain,) = scores(learned(stored, train, inventory, mix, whiten=False), test, [0])
+        white = learned(stored, train, inventory, mix, whiten=True)
+        without, full = scores(white, test, [0, best])
         cells = [f"{100 * one.value:.1f}" for one in (plain, without, full)]
         fallbacks = full.notes[0].split()[0]
         rows.append(f"| {what} | {' | '.join(cells)} | {fallbacks} |")
@@ -149,7 +150,7 @@ def section(elmo: bilmo.Embedder, train: list[Marked], test: list[Marked], inven
             chosen = white
             parts = "; ".join(f"{row.label} {100 * row.f1:.1f} of {row.true:,}" for row in full.labels)
     rows.append(f"| always the first sense | {100 * first:.1f} | | | {len(uses_of(test)):,} |")
-    raw, fallbacks_of_raw = from_text(chosen, elmo, test)
+    raw, fallbacks_of_raw = from_text(chosen, elmo, test, best)
     values = dict(raw.details)
     rows += [
         "",
@@ -157,7 +158,7 @@ def section(elmo: bilmo.Embedder, train: list[Marked], test: list[Marked], inven
         + ", ".join(f"{prior}: {100 * value:.1f}" for prior, value in by_prior.items())
         + ".",
         "",
-        f"By part of speech, layer {top} with the prior: {parts}.",
+        f"F1 by part of speech, layer {top} with the prior: {parts}.",
         "",
         f"Without the given lemmas and parts of speech, from the tokens alone: F1 {100 * raw.value:.1f} (precision "
         f"{100 * values['precision']:.1f}, recall {100 * values['recall']:.1f}), {fallbacks_of_raw:,} fall-backs.",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from bilmo.net.config import BiLMConfig as BiLMConfig
     from bilmo.net.layers import Layers as Layers
     from bilmo.net.mix import Mix as Mix
+    from bilmo.sense.labelled.disambiguator import Disambiguator as Disambiguator
     from bilmo.tasks.answer.reader import Reader as Reader
     from bilmo.tasks.classify.classifier import Classifier as Classifier
     from bilmo.tasks.coref.coreference import Coreference as Coreference
@@ -49,6 +50,7 @@ _HOMES = {
     "BilmoError": "bilmo.errors",
     "Classifier": "bilmo.tasks.classify.classifier",
     "Coreference": "bilmo.tasks.coref.coreference",
+    "Disambiguator": "bilmo.sense.labelled.disambiguator",
     "Embedder": "bilmo.embed.embedder",
     "Entailment": "bilmo.tasks.entail.entailment",
     "Layers": "bilmo.net.layers",

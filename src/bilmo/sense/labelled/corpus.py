@@ -100,7 +100,8 @@ def _jsonl(path: Path, rows: Iterator[str]) -> Iterator[Marked]:
         if not row.strip():
             continue
         entry = json_object(path, number, row)
-        words, senses = entry.get("words"), entry.get("senses")
+        words: Any = entry.get("words")
+        senses: Any = entry.get("senses")
         if not _texts(words) or not isinstance(senses, list) or len(words) != len(senses):
             raise TextError(
                 f'{path}, line {number}: must have "words", a list of strings that are not empty, and "senses", a list '
@@ -132,7 +133,7 @@ def _texts(words: Any) -> bool:
 
 
 def _xml(path: Path, rows: Iterator[str]) -> Iterator[Marked]:
-    parser = ElementTree.XMLPullParser(("end",))
+    parser: Any = ElementTree.XMLPullParser(("end",))
     lines = chain(rows, [None])
     try:
         for row in lines:

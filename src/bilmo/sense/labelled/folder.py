@@ -198,8 +198,8 @@ def _load(path: Path, config: SenseFile, elmo: Embedder | str | PathLike[str] | 
     keys = files.read_lines(KEYS)
     whitened = {"centre", "directions"} if config.settings.whiten else set()
     counts = tensors.get("counts")
-    fit = counts is not None and floats.keys() == {"vectors"} | whitened
-    if not fit or not len(floats["vectors"]) == len(keys) == len(counts):
+    rows = [len(floats.get("vectors", ())), 0 if counts is None else len(counts)]
+    if counts is None or floats.keys() != {"vectors"} | whitened or rows != [len(keys)] * 2:
         raise WeightsError(f"{path / VECTORS}: does not fit {KEYS} and {CONFIG}. {REMEDY}")
     wrong = next((key for key in keys if not is_key(key)), None)
     if wrong is not None:

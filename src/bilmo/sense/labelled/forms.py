@@ -30,7 +30,7 @@ class Forms:
         """Count the forms of labelled sentences."""
         counts: dict[str, Counter[Lemma]] = defaultdict(Counter)
         for tokens, uses in ((one.tokens, one.uses) for one in sentences):
-            labelled = set()
+            labelled: set[int] = set()
             for use in uses:
                 labelled.update(range(use.begin, use.end))
                 if not use.named:
