@@ -24,6 +24,7 @@ from bilmo.cli import (
     info,
     models,
     probability,
+    senses,
     serve,
     similar,
     train,
@@ -61,6 +62,7 @@ _add(embed.embed)
 _add(word_cache.word_cache)
 _add(similar.similar)
 _add(fill.fill)
+_add(senses.senses)
 _add(draw.draw)
 _add(train.train)
 _add(finetune.finetune)

@@ -81,6 +81,6 @@ def draw(
                 space = Space.of_files(elmo, text, how)
         shown = f"layers {mix}" if mix[0].isdigit() else mix
         note = f"Cosines of contextual vectors ({shown}{', whitened' if space else ''})."
-        picture = heatmap.pair(*rows, similarity.between(elmo, *rows, how, space), note)
+        picture = heatmap.pair(rows[0], rows[1], similarity.between(elmo, rows[0], rows[1], how, space), note)
     write.write(output, picture, " · ".join(sentences))
     print(output)

@@ -41,7 +41,7 @@ def between(elmo: Embedder, a: Sentence, b: Sentence, mix: How, space: Space | N
     """
     vectors = elmo.embed([a, b], mix=space.mix if space is not None else mix)
     one, other = (space.whitening.apply(values) if space is not None else unit(values) for values in vectors)
-    return np.clip(one @ other.T, -1, 1)
+    return np.asarray(np.clip(one @ other.T, -1, 1))
 
 
 def by_layer(elmo: Embedder, tokens: Sentence) -> list[Floats]:

@@ -32,6 +32,10 @@ EXAMPLES = {
     ),
     "evaluate": ("bilmo evaluate en text.txt",),
     "fill": ('bilmo fill en "The cat sat on the [mat]."',),
+    "senses": (
+        "bilmo senses en bank --in text.txt",
+        "bilmo senses en bank --in text.txt -o senses.html",
+    ),
     "draw": (
         'bilmo draw en "He sat on the bank." "The bank lends money." -o words.html',
         'bilmo draw en "He sat on the bank." -o layers.svg',
