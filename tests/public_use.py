@@ -26,6 +26,7 @@ from bilmo.embed.texts import Embedded
 from bilmo.generate.network.head import Hypothesis
 from bilmo.net.state import State
 from bilmo.sense.labelled.disambiguator import WordSense
+from bilmo.sense.senses import Sense
 from bilmo.tasks.core.measure import Score
 from bilmo.tasks.data.frames import Frame, Marked
 from bilmo.tasks.data.squad import Question, Span
@@ -169,6 +170,7 @@ def senses() -> None:
     assert_type(found.fit("semcor.jsonl", Path("index.sense"), progress=True), bilmo.Disambiguator)
     assert_type(found.predict(["a cat sat"]), list[list[WordSense]])
     assert_type(found.score("test.xml", "test.key"), Score)
+    assert_type(bilmo.Senses.find(bilmo.load("model"), "cat", "text.txt", mix="top").senses, list[Sense])
     found.save("senses", model="model")
     assert_type(bilmo.Disambiguator.load("senses").predict([["he", "sat"]]), list[list[WordSense]])
 

@@ -25,7 +25,7 @@ def scatter(title: str, names: Sequence[str], groups: Sequence[Sequence[tuple[fl
     top += 8
     drawing.frame(MARGIN, top, SIDE, SIDE)
     every = [point for points in groups for point in points]
-    places = [[point[axis] for point in every] for axis in (0, 1)]
+    places = [[x for x, _, _ in every], [y for _, y, _ in every]]
     low = [min(values) for values in places]
     # The same scale on both axes, so that distances can be compared.
     widest = max(max(values) - min(values) for values in places)
