@@ -38,10 +38,10 @@ def senses(
     mix: Annotated[
         str,
         typer.Option(
-            help="Layers that are compared: `mean`, `top`, `concat`, or layer numbers.",
-            autocompletion=complete_one_of("mean", "top", "concat"),
+            help="Layers that are compared: `top`, `mean`, `concat`, or layer numbers.",
+            autocompletion=complete_one_of("top", "mean", "concat"),
         ),
-    ] = "mean",
+    ] = "top",
     lang: Lang = "auto",
     dictionary: Dictionary = None,
     device: EmbedDevice = "cpu",

@@ -24,7 +24,7 @@ from bilmo.errors import TextError
 from bilmo.net.mix import How
 from bilmo.sense.groups import group, plane
 from bilmo.sense.places import Place, in_line, is_word
-from bilmo.sense.space import MIX, Floats, Space, sampled
+from bilmo.sense.space import Floats, Space, sampled
 from bilmo.text.files import all_lines, listed_paths, named_lines
 
 MOST_USES = 2_000
@@ -81,7 +81,7 @@ class Senses:
         word: str,
         texts: str | PathLike[str] | Iterable[str | PathLike[str]],
         *,
-        mix: How = MIX,
+        mix: How = "top",
         progress: bool = False,
     ) -> Senses:
         """Group the uses of a word in text files or folders; upper and lower case are the same word.
