@@ -38,7 +38,7 @@ SUB_RANK = {
     "tasks": {"network": 0, "data": 0, "core": 1, OTHER: 2, TOP: 3},
     "generate": {"data": 0, "network": 1, TOP: 2},
     "sense": {"labelled": 0, "draw": 0, TOP: 1},
-    "cli": {"show": 0, "tasks": 1, TOP: 2},
+    "cli": {"show": 0, "tasks": 1, "sense": 1, TOP: 2},
 }
 """The same inside a room: by folder, TOP for files beside the folders, OTHER for every other folder (each task)."""
 SHARED = {"net": {"config"}, "generate": {"settings"}, "cli": {"options", "completion"}}

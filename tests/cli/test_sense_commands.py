@@ -51,7 +51,7 @@ def test_senses_from_fit_to_score(run, files):
     [
         (("score", "S", "test.xml"), "give the file of gold keys"),
         (("score", "S", "test.xml", "test.xml", "--gold", "test.key"), "found 2 files"),
-        (("predict", "S", "a b", "--probabilities"), "which is no probability"),
+        (("predict", "S", "a b", "--probabilities"), "which is not a probability"),
         (("predict", "S", "a b", "--beam", "3"), "only for tasks that write texts; this task is senses"),
         (("predict", "S"), "nothing to predict from"),
         (("predict", "S", "a b", "--to", "conll"), "can be written as table, csv, jsonl, html; found conll"),

@@ -15,7 +15,6 @@ import typer
 from bilmo import __version__
 from bilmo.cli import (
     convert,
-    draw,
     embed,
     evaluate,
     fill,
@@ -24,13 +23,13 @@ from bilmo.cli import (
     info,
     models,
     probability,
-    senses,
     serve,
     similar,
     train,
     word_cache,
 )
 from bilmo.cli.options import with_shared_options
+from bilmo.cli.sense import draw, senses
 from bilmo.cli.show import messages, streams
 from bilmo.cli.show.examples import epilog
 from bilmo.cli.tasks import compare, fit, predict, score

@@ -116,7 +116,7 @@ def predict(
         given.check(senses.NAME, asks=False)
         search.check(senses.NAME, writes=False)
         if probabilities:
-            raise ConfigError("--probabilities: senses are chosen by cosine, which is no probability")
+            raise ConfigError("--probabilities: senses are chosen by cosine, which is not a probability")
         with given.as_file() as (path, shown):
             senses.predict(saved, path, shown, given.paths, output, to, model=model, form=form, device=device)
         return

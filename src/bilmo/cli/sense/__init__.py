@@ -1,0 +1,1 @@
+"""Commands that ask vectors for meaning: senses and pictures."""
