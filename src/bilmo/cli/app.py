@@ -22,6 +22,7 @@ from bilmo.cli import (
     get,
     info,
     models,
+    plan,
     probability,
     serve,
     similar,
@@ -65,6 +66,7 @@ _add(senses.senses)
 _add(draw.draw)
 _add(train.train)
 _add(finetune.finetune)
+_add(plan.plan, computes=False)
 _add(evaluate.evaluate)
 _add(probability.probability)
 app.add_typer(fit.app, name="fit", epilog=epilog("fit"))
