@@ -17,7 +17,6 @@ from bilmo.cli import (
     convert,
     embed,
     evaluate,
-    fill,
     finetune,
     get,
     info,
@@ -30,7 +29,7 @@ from bilmo.cli import (
     word_cache,
 )
 from bilmo.cli.options import with_shared_options
-from bilmo.cli.sense import draw, senses
+from bilmo.cli.sense import draw, fill, senses
 from bilmo.cli.show import messages, streams
 from bilmo.cli.show.examples import epilog
 from bilmo.cli.tasks import compare, fit, predict, score

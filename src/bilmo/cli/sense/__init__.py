@@ -1,1 +1,1 @@
-"""Commands that ask vectors for meaning: senses and pictures."""
+"""Commands that ask a model what words mean: senses, pictures, words that fit."""
