@@ -17,18 +17,18 @@ from bilmo.cli import (
     convert,
     embed,
     evaluate,
-    fill,
     finetune,
     get,
     info,
     models,
+    plan,
     probability,
     serve,
     train,
     word_cache,
 )
 from bilmo.cli.options import with_shared_options
-from bilmo.cli.sense import index, similar
+from bilmo.cli.sense import draw, fill, index, senses, similar
 from bilmo.cli.show import messages, streams
 from bilmo.cli.show.examples import epilog
 from bilmo.cli.tasks import compare, fit, predict, score
@@ -61,8 +61,11 @@ _add(word_cache.word_cache)
 _add(index.index)
 _add(similar.similar)
 _add(fill.fill)
+_add(senses.senses)
+_add(draw.draw)
 _add(train.train)
 _add(finetune.finetune)
+_add(plan.plan, computes=False)
 _add(evaluate.evaluate)
 _add(probability.probability)
 app.add_typer(fit.app, name="fit", epilog=epilog("fit"))

@@ -1,1 +1,1 @@
-"""Commands that ask the vectors: what a word or one of its uses is like."""
+"""Commands that ask a model what words mean: senses, pictures, words that fit, uses that are alike."""
