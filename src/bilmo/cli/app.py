@@ -17,6 +17,7 @@ from bilmo.cli import (
     convert,
     embed,
     evaluate,
+    export,
     fill,
     finetune,
     get,
@@ -55,6 +56,7 @@ _add(models.models, computes=False)
 _add(get.get)
 _add(info.info, computes=False)
 _add(convert.convert)
+_add(export.export)
 _add(embed.embed)
 _add(word_cache.word_cache)
 _add(similar.similar)
