@@ -137,7 +137,7 @@ def test_mistakes_are_reported_as_value_errors(model):
         BilmoEmbeddings.from_params(BilmoEmbeddings(model).to_params() | {"identity": "0"})
 
 
-TITLED = re.compile(r'^```python title="flair"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+TITLED = re.compile(r'^```python title="(?:flair|With bilmo)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("page", ["guides/libraries.md", "coming-from/flair.md"])
