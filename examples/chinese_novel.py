@@ -17,7 +17,7 @@ TRAVELLERS, COOKS = ("李云", "王月", "陈山"), ("张三", "赵四", "孙五
 PLACES, DISHES = ("京城", "江南", "山中", "海边"), ("豆腐", "面条", "饺子", "鱼汤")
 
 
-def story(lines: int = 400) -> str:
+def story(lines: int = 1500) -> str:
     """A text in which travellers and cooks appear in different contexts."""
     draw = random.Random(0)
     found = []
@@ -45,7 +45,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description="Train a model on a Chinese novel.")
     options.add_argument("novel", nargs="?", type=Path, help="a text file; without it, a story is made up")
     options.add_argument("name", nargs="?", default="李云", help="a name in the text")
-    options.add_argument("--minutes", type=float, default=0.5, help="minutes to train (default: 0.5)")
+    options.add_argument("--minutes", type=float, default=10, help="minutes to train on the novel")
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         text = given.novel or Path(folder, "story.txt")
@@ -53,9 +53,12 @@ def main() -> None:
             text.write_text(story(), encoding="utf-8")
         names = Path(folder, "names.txt")  # words that are never split
         names.write_text("\n".join({given.name, *TRAVELLERS, *COOKS}) + "\n", encoding="utf-8")
-        elmo = bilmo.train(
-            text, Path(folder, "model"), lang="zh", dictionary=str(names), minutes=given.minutes, progress=True
-        )
+        if given.novel is None:
+            elmo = bilmo.train(text, Path(folder, "model"), recipe="tiny", lang="zh", dictionary=str(names), epochs=8)
+        else:
+            elmo = bilmo.train(
+                text, Path(folder, "model"), lang="zh", dictionary=str(names), minutes=given.minutes, progress=True
+            )
         print(f"words most similar to {given.name}:")
         for word, cosine in elmo.most_similar(given.name, topn=9):
             print(f"  {word}\t{cosine:.3f}")

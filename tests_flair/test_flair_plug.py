@@ -91,7 +91,7 @@ def test_a_tagger_trains_and_is_loaded_in_another_process(model, tmp_path):
     sentence = Sentence(["a", "red", "cat", "."])
     tagger.predict(sentence)
     said = fresh(
-        "import sys, flair, bilmo.plug.flair; from flair.data import Sentence; from flair.models import SequenceTagger\n"
+        "import sys, bilmo.plug.flair\nfrom flair.data import Sentence\nfrom flair.models import SequenceTagger\n"
         "tagger = SequenceTagger.load(sys.argv[1]); sentence = Sentence(['a', 'red', 'cat', '.'])\n"
         "tagger.predict(sentence)\n"
         "print([(span.text, span.tag, round(span.score, 3)) for span in sentence.get_spans('ner')])",

@@ -22,8 +22,8 @@ ROOT = Path(__file__).parents[1]
 TITLED = re.compile(r'^```(python|sh) title="([^"\n]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 BEFORE = "Before: "
 """Code for an old system, which is shown beside the new code and only has to be valid."""
-ELSEWHERE = {"flair", "flair.md"}
-"""A library with an environment of its own, and the page whose blocks all need it."""
+ELSEWHERE = {"flair", "flair.md", "openai"}
+"""A library with an environment of its own, the page whose blocks all need it, and blocks that need a server."""
 PAGES = [
     page
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -48,8 +48,8 @@ def workplace(tmp_path, monkeypatch):
     for name, kept in (("checkpoint", "bilmtf"), ("zhs.model", "manylangs")):
         shutil.copytree(ROOT / "tests" / "parity" / kept, tmp_path / name)
     (tmp_path / "句子.txt").write_text("猫 看见 狗 。\n", encoding="utf-8")
-    (tmp_path / "小说.txt").write_text("猫 看见 一只 狗 。\n狗 看见 猫 ， 跑 了 。\n" * 40, encoding="utf-8")
-    (tmp_path / "text.txt").write_text("The cat saw a dog .\nA dog saw the cat and ran .\n" * 40, encoding="utf-8")
+    (tmp_path / "小说.txt").write_text("".join(f"猫 看见 第 {k} 只 狗 。\n" for k in range(120)), encoding="utf-8")
+    (tmp_path / "text.txt").write_text("".join(f"The cat saw dog {k} .\n" for k in range(120)), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

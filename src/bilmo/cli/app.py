@@ -17,7 +17,6 @@ from bilmo.cli import (
     convert,
     embed,
     evaluate,
-    export,
     fill,
     finetune,
     get,
@@ -57,7 +56,7 @@ _add(models.models, computes=False)
 _add(get.get)
 _add(info.info, computes=False)
 _add(convert.convert)
-_add(export.export)
+_add(convert.export)
 _add(embed.embed)
 _add(word_cache.word_cache)
 _add(similar.similar)

@@ -75,7 +75,9 @@ def converted(bundle: Bundle, precision: Precision) -> bytes:
     assert bundle.start is not None
     graph = Graph()
     # Gates saturate, so eight bits are enough for them; a product whose result is a vector stays in float32.
-    product = Products(partial(int8_linear if precision == "int8" else float_linear, graph), partial(float_linear, graph))
+    product = Products(
+        partial(int8_linear if precision == "int8" else float_linear, graph), partial(float_linear, graph)
+    )
     network = bundle.shared_network()
     words = _words(graph, network, product)  # (U, D)
     layers = _layers(graph, network, words, bundle.start, product)

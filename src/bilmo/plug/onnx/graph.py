@@ -65,7 +65,7 @@ class Graph:
         return names[0] if outputs == 1 else names
 
     def body(self, name: str, inputs: dict[str, Value], outputs: dict[str, Value]) -> Any:
-        """This graph as the body of a loop."""
+        """The graph as the body of a loop."""
         return self._onnx.helper.make_graph(self._nodes, name, self._values(inputs), self._values(outputs))
 
     def model(self, inputs: dict[str, Value], outputs: dict[str, Value], metadata: dict[str, str]) -> bytes:
