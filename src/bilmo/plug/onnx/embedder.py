@@ -45,7 +45,17 @@ class OnnxEmbedder:
 
     def layers(self, sentences: Iterable[Sentence]) -> list[Vectors]:
         """For each sentence (L+1, tokens, 2D): layer 0 is the word alone, the others see its context."""
-        return self._vectors(listed(sentences), None)
+        given = listed(sentences)
+        found = [self._nothing()] * len(given)
+        wanted = [value.name for value in self._session.get_inputs()]
+        for numbers in by_length([token_count([one]) - 2 for one in given], BATCH_TOKENS):
+            batch = self._indexer.batch([given[k] for k in numbers])
+            known = {"chars": batch.words.chars, "ids": batch.words.ids}
+            known |= {"forward": batch.forward, "lengths": batch.lengths}
+            (layers,) = self._session.run(["layers"], {name: known[name] for name in wanted})
+            for row, k in enumerate(numbers):
+                found[k] = layers[:, row, : len(given[k])].copy()  # a copy does not keep the others in memory
+        return found
 
     def embed(
         self,
@@ -63,65 +73,57 @@ class OnnxEmbedder:
         dtype: "float32" or "float16".
         normalize: vectors of length 1.
         """
-        self._check(mix, pool, dtype)
-        items = [texts] if isinstance(texts, str) else list(each_text(texts))
-        given = ((item, list(self.split(item)) if isinstance(item, str) else listed([item])) for item in items)
-        found: list[Any] = []
-        for some, rows in gathered(given, 4 * BATCH_TOKENS if pool != "none" else sys.maxsize):
-            vectors = iter(self._vectors(list(chain.from_iterable(rows)), mix))
-            for item, row in zip(some, rows, strict=True):
-                one = joined([next(vectors) for _ in row], pool, dtype, normalize=normalize)
-                split = isinstance(item, str) and pool == "none"
-                found.append(Embedded(list(chain.from_iterable(row)), one) if split else one)
-        if isinstance(texts, str):
-            return found[0]
-        if pool == "none":
-            return found
-        return np.stack(found) if found else joined([self._mixed(self._nothing(), mix)], "mean", dtype)[None][:0]
-
-    def _vectors(self, sentences: Sequence[Sentence], mix: Mix | None) -> list[Floats]:
-        """The layers of each sentence, or these mixed."""
-        found: list[Floats] = [self._nothing()] * len(sentences)
-        wanted = [value.name for value in self._session.get_inputs()]
-        for numbers in by_length([token_count([one]) - 2 for one in sentences], BATCH_TOKENS):
-            batch = self._indexer.batch([sentences[k] for k in numbers])
-            known = {"chars": batch.words.chars, "ids": batch.words.ids}
-            known |= {"forward": batch.forward, "lengths": batch.lengths}
-            (layers,) = self._session.run(["layers"], {name: known[name] for name in wanted})
-            for row, k in enumerate(numbers):
-                inside = layers[:, row, : len(sentences[k])]
-                found[k] = self._mixed(inside.copy() if mix is None or mix == "all" else inside, mix)
-        return found
-
-    def _nothing(self) -> Vectors:
-        return np.zeros((self.layer_count, 0, self.vector_width), dtype=np.float32)
-
-    def _mixed(self, layers: Vectors, mix: Mix | None) -> Floats:
-        """(L+1, T, 2D) to (T, width), or as it is."""
-        if mix is None or mix == "all":
-            return layers
-        if mix == "concat":
-            return np.concatenate(list(layers[1:]), axis=-1)
-        if mix == "mean":
-            return np.asarray(layers.mean(axis=0))
-        if mix == "top":
-            return np.array(layers[-1])
-        return np.asarray(layers[[mix] if isinstance(mix, int) else list(mix)].mean(axis=0))  # type: ignore[arg-type]
-
-    def _check(self, mix: Mix, pool: str, dtype: str) -> None:
-        mixes = ("mean", "top", "concat", "all")
-        numbers = [mix] if isinstance(mix, int) else mix
-        if isinstance(mix, str):
-            if mix not in mixes:
-                raise ConfigError(f"mix is {mix!r}; accepted: {', '.join(mixes)}, or layer numbers such as 0 or (0, 1)")
-        elif not numbers or not all(isinstance(n, int) and 0 <= n < self.layer_count for n in numbers):  # type: ignore[union-attr]
-            raise ConfigError(f"layers are numbered 0 (the word) to {self.layer_count - 1}; found {mix!r}")
+        chosen = self._chosen(mix)
         for name, value, accepted in (
             ("pool", pool, ("none", "mean", "max")),
             ("dtype", dtype, ("float32", "float16")),
         ):
             if value not in accepted:
                 raise ConfigError(f"{name} is {value!r}; accepted: {', '.join(accepted)}")
+        items = [texts] if isinstance(texts, str) else list(each_text(texts))
+        given = ((item, self._sentences(item)) for item in items)
+        found: list[Any] = []
+        for some, rows in gathered(given, 4 * BATCH_TOKENS if pool != "none" else sys.maxsize):
+            layers = iter(self.layers(chain.from_iterable(rows)))
+            for item, row in zip(some, rows, strict=True):
+                parts = [_mixed(next(layers), mix, chosen) for _ in row]
+                one = joined(parts, pool, dtype, normalize=normalize)
+                split = isinstance(item, str) and pool == "none"
+                found.append(Embedded(list(chain.from_iterable(row)), one) if split else one)
+        if isinstance(texts, str):
+            return found[0]
+        if pool == "none":
+            return found
+        nothing = joined([_mixed(self._nothing(), mix, chosen)], pool, dtype)
+        return np.stack(found) if found else np.zeros((0, *nothing.shape), dtype=dtype)
+
+    def _sentences(self, item: str | Sentence) -> list[Sentence]:
+        return list(self.split(item)) if isinstance(item, str) else listed([item])
+
+    def _chosen(self, mix: Mix) -> list[int]:
+        """The layers that a mix reads."""
+        every = list(range(self.layer_count))
+        named = {"mean": every, "all": every, "top": every[-1:], "concat": every[1:]}
+        if isinstance(mix, str):
+            if mix not in named:
+                raise ConfigError(f"mix is {mix!r}; accepted: {', '.join(named)}, or layer numbers such as 0 or (0, 1)")
+            return named[mix]
+        numbers = [mix] if isinstance(mix, int) else list(mix)
+        if not numbers or not set(numbers) <= set(every):
+            raise ConfigError(f"layers are numbered 0 (the word) to {every[-1]}; found {mix!r}")
+        return numbers
+
+    def _nothing(self) -> Vectors:
+        return np.zeros((self.layer_count, 0, self.vector_width), dtype=np.float32)
+
+
+def _mixed(layers: Vectors, mix: Mix, chosen: list[int]) -> Floats:
+    """(L+1, T, 2D) to (T, width), or as it is."""
+    if mix == "all":
+        return layers
+    if mix == "concat":
+        return np.concatenate(list(layers[chosen]), axis=-1)
+    return np.asarray(layers[chosen].mean(axis=0))
 
 
 def load(file: str | PathLike[str], *, lang: str = "auto", threads: int | None = None) -> OnnxEmbedder:
