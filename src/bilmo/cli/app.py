@@ -22,6 +22,7 @@ from bilmo.cli import (
     get,
     info,
     models,
+    plan,
     probability,
     serve,
     similar,
@@ -63,6 +64,7 @@ _add(similar.similar)
 _add(fill.fill)
 _add(train.train)
 _add(finetune.finetune)
+_add(plan.plan, computes=False)
 _add(evaluate.evaluate)
 _add(probability.probability)
 app.add_typer(fit.app, name="fit", epilog=epilog("fit"))

@@ -32,6 +32,10 @@ EXAMPLES = {
         "bilmo finetune en text.txt -o my-model --minutes 10",
         "bilmo finetune en text.txt -o my-model --add-words 1000",
     ),
+    "plan": (
+        "bilmo plan --words 1e9 --recipe original --machines 16 --gpus 8",
+        "bilmo plan --words 2e6 --recipe novel --processes 2",
+    ),
     "evaluate": ("bilmo evaluate en text.txt",),
     "fill": ('bilmo fill en "The cat sat on the [mat]."',),
     "probability": (
