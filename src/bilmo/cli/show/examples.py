@@ -13,6 +13,7 @@ EXAMPLES = {
         "bilmo convert old-model new-model",
         "bilmo convert new-model for-allennlp --to allennlp",
     ),
+    "export": ("bilmo export en -o en.onnx", "bilmo export en -o en-int8.onnx --precision int8"),
     "embed": (
         'bilmo embed en "He sat on the bank of the river."',
         "bilmo embed en sentences.txt -o vectors.h5",
