@@ -25,9 +25,14 @@ from bilmo.embed.perplexity import Perplexity
 from bilmo.embed.texts import Embedded
 from bilmo.generate.network.head import Hypothesis
 from bilmo.net.state import State
+from bilmo.sense.index import Use
+from bilmo.sense.labelled.disambiguator import WordSense
+from bilmo.sense.senses import Sense
+from bilmo.tasks.core.measure import Score
 from bilmo.tasks.data.frames import Frame, Marked
 from bilmo.tasks.data.squad import Question, Span
 from bilmo.training.events import Event
+from sense_data import write_sense_files
 
 Floats = NDArray[np.floating[Any]]
 Vectors = NDArray[np.float32]
@@ -61,6 +66,19 @@ def embedding() -> None:
     assert_type(elmo.to("cpu"), bilmo.Embedder)
     elmo.save(Path("saved"), dtype="float16")
     elmo.reset()
+
+
+def uses() -> None:
+    """Every use of every word of a text."""
+    elmo = bilmo.load("model", lang="en")
+    index = bilmo.Index.build(elmo, "text.txt", "uses", dtype="int8", progress=False)
+    assert_type(index, bilmo.Index)
+    (found,) = index.search(elmo, "a [cat]", topn=1, same_word=False)
+    assert_type(found, Use)
+    Path("more.txt").write_text("a bird\n", encoding="utf-8")
+    index.add(elmo, ["more.txt"])
+    assert_type(bilmo.Index.open(Path("uses")).search(elmo, "a [cat]"), list[Use])
+    assert len(index) == len(bilmo.Index.open("uses"))
 
 
 def files() -> None:
@@ -159,6 +177,18 @@ def tasks() -> None:
     assert_type(tagger.set_params(epochs=2).get_params(), dict[str, Any])
 
 
+def senses() -> None:
+    """Labelled text to senses."""
+    write_sense_files(Path())
+    found = bilmo.Disambiguator(bilmo.load("model"), mix="mean", prior=0.2)
+    assert_type(found.fit("semcor.jsonl", Path("index.sense"), progress=True), bilmo.Disambiguator)
+    assert_type(found.predict(["a cat sat"]), list[list[WordSense]])
+    assert_type(found.score("test.xml", "test.key"), Score)
+    assert_type(bilmo.Senses.find(bilmo.load("model"), "cat", "text.txt", mix="top").senses, list[Sense])
+    found.save("senses", model="model")
+    assert_type(bilmo.Disambiguator.load("senses").predict([["he", "sat"]]), list[list[WordSense]])
+
+
 if __name__ == "__main__":
-    for part in (embedding, files, words, modules, training, tasks):
+    for part in (embedding, uses, files, words, modules, training, tasks, senses):
         part()
