@@ -216,10 +216,8 @@ def page(rows: list[str]) -> str:
     return (
         f"# The server under load\n\n{date.today()}, `python benchmarks/serve.py`, torch {torch.__version__}, one "
         "thread for the network, one sentence of English Wikipedia per request (pooled, base64), clients in another "
-        "process of the same machine. Network computes: share of the time; cores: processor time of the server per second.\n\n"
-        + head
-        + "\n".join(rows)
-        + "\n"
+        "process of the same machine. Network computes: share of the time; cores: processor time of the server per "
+        "second.\n\n" + head + "\n".join(rows) + "\n"
     )
 
 

@@ -86,6 +86,7 @@ class Guard:
             while len(rest) > PIECE:  # the next piece waits until the client has taken the last one
                 await send({"type": "http.response.body", "body": rest[:PIECE], "more_body": True})
                 rest = rest[PIECE:]
+                await asyncio.sleep(0)  # the connection may notice that the client has gone
             await send({**message, "body": rest} if "body" in message else message)
             whole = message["type"] == "http.response.body" and not message.get("more_body", False)
 
