@@ -124,11 +124,12 @@ def run(
     if not overwrite and os.path.lexists(output):
         raise OutputError(f"{output}: already exists. Choose another name, or replace the file with --overwrite.")
     spec = replace(settings.spec(elmo), about=settings.about(elmo))
-    survey = None if inputs.piped else inputs.survey()
-    identity = None if survey is None else _identity(elmo, survey.digest, settings)
+    stored = inputs.without_stdin
+    survey = stored.survey()
+    identity = None if inputs.piped else _identity(elmo, survey.digest, settings)
     with open_parts(output, spec, identity, embeddings.beside(output), overwrite=overwrite) as parts:
         sentences = size = characters = None
-        if survey is not None:
+        if not inputs.piped:
             sentences, characters = survey.lines, survey.characters
             tokens = _expected_tokens(elmo, inputs, characters)
             size = embeddings.size(output, spec, sentences=sentences, tokens=tokens)
@@ -139,7 +140,7 @@ def run(
         items, skipped = _skipped(inputs, parts)
         yield Started(sentences, size, len(parts.files), parts.sentences, characters, skipped.characters)
         digest = yield from _compute(elmo, items, skipped, parts, settings)
-        if survey is not None and (digest != survey.digest or inputs.survey() != survey):
+        if (digest != survey.digest and not inputs.piped) or stored.survey() != survey:
             raise _changed(inputs, output, parts)
         with parts.join(output) as path:
             notes = embeddings.write(path, parts.table(), compress=settings.compress)
@@ -189,7 +190,7 @@ def _skipped(inputs: Inputs, parts: Parts) -> tuple[Iterator[Item], TextDigest]:
 def _changed(inputs: Inputs, output: Path, parts: Parts) -> TextError:
     first = f"remove {folder_of(output)}, then " if parts.facts else ""
     return TextError(
-        f"{', '.join(map(str, inputs.paths))}: changed while it was being embedded, so nothing was written. "
+        f"{', '.join(map(str, inputs.without_stdin.paths))}: changed while it was being embedded, so nothing was written. "
         f"When it is complete, {first}run the same command again."
     )
 
