@@ -189,8 +189,9 @@ def _skipped(inputs: Inputs, parts: Parts) -> tuple[Iterator[Item], TextDigest]:
 
 def _changed(inputs: Inputs, output: Path, parts: Parts) -> TextError:
     first = f"remove {folder_of(output)}, then " if parts.facts else ""
+    names = ", ".join(map(str, inputs.without_stdin.paths))
     return TextError(
-        f"{', '.join(map(str, inputs.without_stdin.paths))}: changed while it was being embedded, so nothing was written. "
+        f"{names}: changed while it was being embedded, so nothing was written. "
         f"When it is complete, {first}run the same command again."
     )
 
