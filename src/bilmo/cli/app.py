@@ -23,6 +23,7 @@ from bilmo.cli import (
     info,
     models,
     probability,
+    serve,
     similar,
     train,
     word_cache,
@@ -67,6 +68,7 @@ app.add_typer(fit.app, name="fit", epilog=epilog("fit"))
 _add(predict.predict)
 _add(score.score)
 app.add_typer(compare.app, name="compare", epilog=epilog("compare"))
+_add(serve.serve)
 
 
 def _version(wanted: bool) -> None:

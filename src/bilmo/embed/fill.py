@@ -6,15 +6,14 @@ Knows: LoadedModel. Blind to: the command line.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bilmo.embed.brackets import marked
 from bilmo.embed.loaded import LoadedModel
-from bilmo.errors import ConfigError, TextError
+from bilmo.errors import ConfigError
 from bilmo.ids.vocab import Vocab
-from bilmo.text.offsets import offsets
 
 PRIOR = 1.0
 """How much of the prior is taken out when the directions are combined; benchmarks/fill.py compares the choices."""
@@ -92,31 +91,3 @@ def combined(logs: LogProbs, vocab: Vocab, prior: float = PRIOR) -> LogProbs:
         total += prior * np.log(OFFSET + np.arange(len(vocab)))  # minus log(1 / (OFFSET + rank))
     total[[vocab.begin, vocab.end]] = -np.inf
     return np.asarray(total - np.logaddexp.reduce(total))
-
-
-def marked(elmo: LoadedModel, text: str) -> tuple[list[str], int]:
-    """The sentence with the word in square brackets, without the brackets, and the position of the word."""
-    if text.count("[") != 1 or text.count("]") != 1 or text.index("]") < text.index("["):
-        raise TextError(
-            f"the text has {text.count('[')} opening and {text.count(']')} closing square brackets; put one word in "
-            'square brackets, as in "The cat sat on the [mat]."'
-        )
-    first, last = text.index("[") + 1, text.index("]")
-    if not text[first:last].strip():
-        raise TextError("the square brackets are empty; put a word in them, which the model does not see")
-    plain = text.replace("[", " ").replace("]", " ")  # of the same length, and no word continues across a bracket
-    sentences = list(elmo.split(plain))
-    tokens = list(chain.from_iterable(sentences))
-    places = offsets(plain, tokens)
-    inside = [number for number, (begin, end) in enumerate(places) if begin < last and end > first]
-    if len(inside) != 1:
-        raise TextError(
-            f"the square brackets hold {len(inside)} tokens ({', '.join(tokens[k] for k in inside)}); put them around "
-            "one"
-        )
-    number = inside[0]
-    for sentence in sentences:
-        if number < len(sentence):
-            return list(sentence), number
-        number -= len(sentence)
-    raise AssertionError("the tokens are those of the sentences")

@@ -96,11 +96,16 @@ def text_lines(path: Path) -> Iterator[str]:
 
 def all_lines(paths: Iterable[Path]) -> Iterator[str]:
     """Lines of many text files, one after the other; a folder means all files in it, a zip all files it holds."""
+    return (line for _, rows in named_lines(paths) for line in rows)
+
+
+def named_lines(paths: Iterable[Path]) -> Iterator[tuple[str, Iterator[str]]]:
+    """The same, file by file: the name of each, and its lines, which must be read before the next file."""
     for path in files(paths):
         if path != STDIN and path.is_file() and zipfile.is_zipfile(path):  # not a pipe or a device, which may never end
             yield from _zipped(path)
         else:
-            yield from text_lines(path)
+            yield str(path), text_lines(path)
 
 
 def _without_zeros(rows: Iterable[str], name: str) -> Iterator[str]:
@@ -150,18 +155,28 @@ def _inside(folder: Path) -> Iterator[Path]:
                 fail(error)
 
 
-def _zipped(path: Path) -> Iterator[str]:
+def _zipped(path: Path) -> Iterator[tuple[str, Iterator[str]]]:
+    with _zip_errors(path), zipfile.ZipFile(path) as archive:
+        for member in sorted(archive.namelist()):
+            if not member.endswith("/") and not member.startswith("__MACOSX"):
+                name = f"{path}: {member}"
+                yield name, _member_lines(path, archive, member, name)
+
+
+def _member_lines(path: Path, archive: zipfile.ZipFile, member: str, name: str) -> Iterator[str]:
+    with _zip_errors(path), archive.open(member) as packed:
+        file = io.BufferedReader(cast("io.RawIOBase", packed))  # its own readline is slow
+        yield from _without_zeros(decoded_lines(file, name), name)
+
+
+@contextmanager
+def _zip_errors(path: Path) -> Iterator[None]:
+    """A damaged zip raises many kinds of errors."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            for member in sorted(archive.namelist()):
-                if not member.endswith("/") and not member.startswith("__MACOSX"):
-                    with archive.open(member) as packed:
-                        file = io.BufferedReader(cast("io.RawIOBase", packed))  # its own readline is slow
-                        name = f"{path}: {member}"
-                        yield from _without_zeros(decoded_lines(file, name), name)
+        yield
     except BilmoError:
         raise
-    except Exception as error:  # a damaged zip raises many kinds of errors
+    except Exception as error:
         raise DamagedFile(f"{path}: cannot be unpacked ({error}). The zip is damaged or encrypted.") from None
 
 

@@ -36,6 +36,11 @@ EXAMPLES = {
         'bilmo probability en "He sat on the bank."',
         "bilmo probability en text.txt --by sentence -o sentences.tsv",
     ),
+    "serve": (
+        "bilmo serve",
+        "bilmo serve en --task my-tagger --port 8081",
+        "bilmo serve en --host 0.0.0.0 --token-file token.txt",
+    ),
     "similar": (
         "bilmo similar en river",
         "bilmo similar en bank --in text.txt --number 5",

@@ -58,12 +58,13 @@ def line(row: EmbeddedText, spec: VectorSpec, about: dict[str, str] | None = Non
     name = "vector" if spec.pooled and spec.layers is None else "vectors"
     first = {"about": about} if about else {}
     head = json.dumps(first | {"tokens": row.tokens, "offsets": row.offsets}, ensure_ascii=False)
-    text = f'{head[:-1]}, "{name}": {_numbers(row.vectors)}}}'
+    text = f'{head[:-1]}, "{name}": {numbers(row.vectors)}}}'
     # UTF-8 cannot hold a lone surrogate; escaped it is valid JSON and is read back as it was.
     return text.encode("utf-8", "backslashreplace")
 
 
-def _numbers(values: NDArray[Any]) -> str:
+def numbers(values: NDArray[Any]) -> str:
+    """Vectors as nested JSON lists."""
     if values.ndim > 1:
-        return f"[{', '.join(map(_numbers, values))}]"
+        return f"[{', '.join(map(numbers, values))}]"
     return f"[{', '.join([DIGITS[values.dtype.name]] * len(values)) % tuple(values.tolist())}]"
