@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuzz import commands, faults, models, runs, sentences, texts
+from fuzz import commands, faults, models, runs, sentences, tasks, texts
 from fuzz.target import Target
 
 KINDS: tuple[type[Target], ...] = (
@@ -21,12 +21,15 @@ KINDS: tuple[type[Target], ...] = (
     texts.Dictionaries,
     texts.Recipes,
     texts.TaskData,
+    tasks.OtherTaskData,
     runs.EmbeddingRun,
     runs.TrainingRun,
     runs.TaskRun,
     runs.ClassifierFolder,
     runs.TaggerFolder,
     runs.ForgedTask,
+    tasks.OtherTasks,
+    tasks.OtherForgedTasks,
     sentences.Sentences,
     sentences.Texts,
     commands.Commands,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fuzz import campaign
 from fuzz.all import TARGETS
-from fuzz.campaign import Row
+from fuzz.campaign import Campaign, Row
 from fuzz.target import SAME, Box, Failure, Target
 from fuzz.worker import Found, Worker
 
@@ -26,7 +26,7 @@ def test_a_few_cases_of_a_target(name, monkeypatch):
     monkeypatch.chdir(TESTS)
     monkeypatch.setattr(campaign, "save", lambda name, failure: "nowhere")
     number = 4 if name in SLOW else 25
-    row = campaign.run_target(name, number, float("inf"), seed=0)
+    row = Campaign(seed=0).run(name, number)
     assert row.failures == {}
     assert row.cases == number
 
