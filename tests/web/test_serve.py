@@ -1,46 +1,195 @@
-"""The server as clients see it: a process of its own, asked over HTTP."""
+"""The routes of the server, compared with the same functions in Python."""
 
-import re
-import signal
+import base64
+import io
 
-import httpx
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import bilmo
-from program import started
+from bilmo.embed.probability import scored
+from bilmo.generate.folder import load as load_task
+
+TEXTS = ["He sat on the bank. It was late.", "", "味道很好。", "a \ud800 b"]
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    process = started(tmp_path_factory.mktemp("server"), "serve", "en", "--port", 0)
-    line = process.stderr.readline()
-    found = re.search(r"on (http://\S+)", line)
-    assert found, line + process.stderr.read()
-    with httpx.Client(base_url=found[1], timeout=60) as client:
-        yield client
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+def elmo():
+    return bilmo.load("en")
 
 
-def test_vectors_are_those_of_embed(server):
-    text = "He sat on the bank. It was late."
-    answer = server.post("/embed", json={"text": [text, ""]}).json()
-    tokens, vectors = bilmo.load("en").embed(text)
-    first, second = answer["results"]
-    assert (first["tokens"], first["sentences"], first["shape"]) == (tokens, [6, 4], list(vectors.shape))
-    np.testing.assert_allclose(first["vectors"], vectors, atol=1e-5)
-    assert second["tokens"] == [] and second["shape"] == [0, 256]
-    assert [text[begin:end] for begin, end in first["offsets"]] == tokens
+def asked(server, route, **body):
+    answer = server.post(route, json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
 
 
-def test_the_page_and_the_state_are_served(server):
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"mix": "top"},
+        {"mix": 0},
+        {"mix": [0, 2]},
+        {"mix": "concat", "normalize": True},
+        {"pool": "mean"},
+        {"pool": "max", "normalize": True},
+        {"layers": True},
+        {"layers": True, "pool": "mean"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("encoding", ["numbers", "base64"])
+def test_vectors_are_those_of_embed(server, elmo, options, encoding):
+    found = asked(server, "/embed", text=TEXTS[:3], encoding=encoding, **options)
+    assert found["model"] == "en"
+    given = {name: value for name, value in options.items() if name != "layers"}
+    given["mix"] = "all" if "layers" in options else options.get("mix", "mean")
+    for text, one in zip(TEXTS, found["results"], strict=False):
+        tokens, _ = elmo.embed(text)
+        vectors = elmo.embed([text], **given)[0]
+        vectors = vectors if "pool" in options else vectors.vectors
+        values = one["vectors"]
+        if encoding == "base64":
+            values = np.frombuffer(base64.b64decode(values), dtype="<f4").reshape(one["shape"])
+        assert one["tokens"] == tokens
+        assert one["shape"] == list(vectors.shape)
+        assert sum(one["sentences"]) == len(tokens)
+        assert [text[begin:end] for begin, end in one["offsets"]] == tokens
+        np.testing.assert_allclose(np.array(values).reshape(vectors.shape), vectors, atol=1e-5)
+
+
+def test_tokens_are_used_as_they_are(server, elmo):
+    found = asked(server, "/embed", tokens=[["a b", "c"], []])["results"]
+    assert (found[0]["tokens"], found[0]["offsets"], found[1]["shape"]) == (["a b", "c"], None, [0, 256])
+    np.testing.assert_allclose(found[0]["vectors"], elmo.embed([["a b", "c"]])[0], atol=1e-5)
+    assert asked(server, "/embed", tokens=["a", "b"])["results"][0]["tokens"] == ["a", "b"]
+
+
+def test_arrays_and_arrow(server, elmo):
+    body = {"text": ["He sat.", "", "Yes"]}
+    answer = server.post("/embed", json=body, headers={"Accept": "application/x-npy"})
+    tokens = [len(elmo.embed(text).tokens) for text in body["text"]]
+    assert answer.headers["bilmo-tokens"] == ",".join(map(str, tokens))
+    whole = np.concatenate([elmo.embed(text).vectors for text in body["text"]])
+    np.testing.assert_allclose(np.load(io.BytesIO(answer.content)), whole, atol=1e-5)
+    answer = server.post("/embed", json=body | {"pool": "mean"}, headers={"Accept": "application/x-npy"})
+    np.testing.assert_allclose(np.load(io.BytesIO(answer.content)), elmo.embed(body["text"], pool="mean"), atol=1e-5)
+    arrow = {"Accept": "application/vnd.apache.arrow.stream"}
+    table = pa.ipc.open_stream(server.post("/embed", json=body | {"layers": True}, headers=arrow).content).read_all()
+    assert table.column_names == ["tokens", "layer_0", "layer_1", "layer_2"]
+    assert [len(row) for row in table["layer_2"].to_pylist()] == tokens
+    np.testing.assert_allclose(table["layer_1"][0].as_py(), elmo.embed("He sat.", mix="all").vectors[1], atol=1e-5)
+    table = pa.ipc.open_stream(server.post("/embed", json=body | {"pool": "max"}, headers=arrow).content).read_all()
+    np.testing.assert_allclose(table["vector"].to_pylist(), elmo.embed(body["text"], pool="max"), atol=1e-5)
+
+
+def test_text_embeddings_inference(server, elmo):
+    for texts in ("He sat.", ["He sat.", "Yes"]):
+        found = asked(server, "/embed", inputs=texts)
+        wanted = elmo.embed([texts] if isinstance(texts, str) else texts, pool="mean", normalize=True)
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
+    plain = asked(server, "/embed", inputs="He sat.", normalize=False)
+    np.testing.assert_allclose(plain, elmo.embed(["He sat."], pool="mean"), atol=1e-5)
+
+
+def test_words(server, elmo):
+    first, second = asked(server, "/words", words=["bank", "é"])["results"]
+    assert first["id"] == elmo.bundle.vocab.ids(["bank"])[0]
+    assert first["characters"] == ["<bow>", "b", "a", "n", "k", "<eow>"]
+    assert second["character_ids"] == [258, 0xC3, 0xA9, 259] and second["characters"][1:3] == ["c3", "a9"]
+    (chinese,) = asked(server, "/words", model="zh", words=["好人"])["results"]
+    assert chinese["characters"] == ["<bow>", "好", "人", "<eow>"]
+
+
+def test_similar_words_and_uses(server, elmo):
+    (found,) = asked(server, "/similar", words=["river"], n=4)["results"]
+    near = [(one["word"], one["cosine"]) for one in found["similar"]]
+    assert near == [(word, pytest.approx(cosine)) for word, cosine in elmo.most_similar("river", topn=4)]
+    among = ["They robbed the bank.", "", "The bank of the river."]
+    found = asked(server, "/similar", text="He sat on the [bank].", among=among, n=30)
+    here = elmo.embed("He sat on the bank.", normalize=True).vectors[4]
+    wanted = []
+    for number, text in enumerate(among):
+        tokens, vectors = elmo.embed(text, normalize=True)
+        wanted += [(float(row @ here), number, at, tokens[at]) for at, row in enumerate(vectors)]
+    wanted.sort(reverse=True)
+    uses = found["uses"]
+    assert [(one["among"], one["position"], one["word"]) for one in uses] == [tuple(place) for _, *place in wanted]
+    np.testing.assert_allclose([one["cosine"] for one in uses], [cosine for cosine, *_ in wanted], atol=1e-5)
+    body = {"tokens": ["He", "sat"], "position": 1, "among": [["He", "sat"], ["sat", "sat"]], "same_word": True}
+    assert [one["word"] for one in asked(server, "/similar", **body)["uses"]] == ["sat"] * 3
+
+
+def test_fill(server, elmo):
+    wanted = elmo.fill("The cat sat on the [mat].", topn=3)
+    found = asked(server, "/fill", text="The cat sat on the [mat].", n=3)
+    assert [one["word"] for one in found["candidates"]] == [one.word for one in wanted.candidates]
+    assert (found["rank"], found["position"]) == (wanted.rank, 5)
+    tokens = asked(server, "/fill", tokens=wanted.sentence, position=5, n=3)
+    assert tokens["candidates"] == found["candidates"]
+
+
+def test_probability(server, elmo):
+    found = asked(server, "/probability", text=["He sat. Yes.", ""])["results"]
+    wanted = list(scored(elmo, ["He sat. Yes."]))
+    assert found[1] == {"sentences": []}
+    assert [one["tokens"] for one in found[0]["sentences"]] == [one.tokens for one in wanted]
+    for one, other in zip(found[0]["sentences"], wanted, strict=True):
+        np.testing.assert_allclose(one["words"]["backward"], other.words["backward"], atol=1e-5)
+        assert one["totals"] == pytest.approx(other.totals, abs=1e-4)
+
+
+def test_predictions(server, fitted):
+    found = asked(server, "/predict/my-tag", text=["Anna saw Oslo. The cat.", ""], probabilities=True)
+    assert (found["kind"], [one["input"] for one in found["results"]]) == ("tag", [0, 0, 1])
+    sentences = [["Anna", "saw", "Oslo", "."], ["The", "cat", "."], []]
+    assert [one["tokens"] for one in found["results"]] == sentences
+    assert [one["tags"] for one in found["results"]] == load_task(fitted / "my-tag").predict(sentences)
+    found = asked(server, "/predict/labels", text=["the cat", "a dog"] * 20)
+    assert len(found["results"]) == 40 and {one["label"] for one in found["results"]} <= {"good", "bad"}
+
+
+def test_state(server):
     assert server.get("/health").json()["status"] == "ok"
+    assert server.get("/ready").json() == {"ready": True}
     assert server.get("/").headers["content-type"].startswith("text/html")
-    assert [model["name"] for model in server.get("/info").json()["models"]] == ["en"]
+    info = server.get("/info").json()
+    assert [model["name"] for model in info["models"]] == ["en", "zh"]
+    assert [(task["name"], task["kind"], task["model"]) for task in info["tasks"]] == [
+        ("my-tag", "tag", "en"),
+        ("labels", "classify", "en"),
+    ]
+    assert [model["id"] for model in server.get("/v1/models").json()["data"]] == ["en", "zh"]
+    assert server.get("/v1/models/zh").json()["id"] == "zh"
 
 
-def test_other_hosts_and_types_are_refused(server):
-    assert server.get("/health", headers={"Host": "example.com"}).status_code == 400
-    assert server.post("/embed", content="text=a", headers={"Content-Type": "text/plain"}).status_code == 415
-    assert server.post("/embed", json={"text": "a"}, headers={"Origin": "https://example.com"}).status_code == 403
+@pytest.mark.parametrize(
+    ("route", "body", "status", "message"),
+    [
+        ("/embed", {}, 422, "either text or tokens"),
+        ("/embed", {"text": "a", "tokens": ["a"]}, 422, "either text or tokens"),
+        ("/embed", {"text": "a", "mix": 7}, 422, "0 (the word) to 2"),
+        ("/embed", {"text": "a", "mixed": 1}, 422, "mixed"),
+        ("/embed", {"text": "a", "model": "../../etc/passwd"}, 404, "there is no model"),
+        ("/embed", {"text": ["a"] * 1025}, 413, "1,024"),
+        ("/embed", {"text": "a " * 4097}, 413, "4,096"),
+        ("/embed", {"tokens": ["a" * 300_000]}, 413, "4,096"),
+        ("/v1/embeddings", {"model": "en", "input": [1, 2, 3]}, 422, "string"),
+        ("/v1/embeddings", {"model": "en", "input": "a", "dimensions": 5}, 422, "have 256"),
+        ("/v1/embeddings", {"model": "no", "input": "a"}, 404, "there is no model"),
+        ("/similar", {"words": [" "]}, 422, "empty"),
+        ("/similar", {"text": "a [b]"}, 422, "among"),
+        ("/fill", {"text": "no brackets"}, 422, "square brackets"),
+        ("/fill", {"tokens": ["a"], "position": 1}, 422, "below that of the tokens (1)"),
+        ("/fill", {"text": "a [b]", "n": 0}, 422, "greater than or equal to 1"),
+        ("/predict/nothing", {"text": "a"}, 404, "there is no task"),
+        ("/predict/labels", {"pairs": [["a", "b"]]}, 422, "needs text or tokens"),
+        ("/nothing", {}, 405, "Not Allowed"),
+    ],
+)
+def test_a_wrong_request_is_answered_with_what_is_wrong(server, route, body, status, message):
+    answer = server.post(route, json=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, status)
+    assert message in answer.json()["error"]["message"]

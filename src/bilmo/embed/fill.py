@@ -53,9 +53,13 @@ class Filled:
 
 def fill(elmo: LoadedModel, text: str, topn: int) -> Filled:
     """The most likely words in place of the word in square brackets."""
+    return fill_at(elmo, *marked(elmo, text), topn)
+
+
+def fill_at(elmo: LoadedModel, sentence: list[str], position: int, topn: int) -> Filled:
+    """The most likely words in place of one word of a sentence."""
     if topn < 1:
         raise ConfigError(f"topn is {topn}; it must be 1 or more")
-    sentence, position = marked(elmo, text)
     logs = elmo.log_probs_at(sentence, position).astype(np.float64)
     vocab = elmo.bundle.vocab
     assert vocab is not None, "log_probs_at needs a vocabulary too"

@@ -18,9 +18,10 @@ from starlette.staticfiles import StaticFiles
 
 from bilmo import __version__
 from bilmo.errors import BilmoError
-from bilmo.web import embedding, state
+from bilmo.web import asking, embedding, predicting, state
 from bilmo.web.guard import Guard
 from bilmo.web.limits import Limits
+from bilmo.web.metrics import Metrics
 from bilmo.web.refused import Refused, error, status_of
 from bilmo.web.served import Served
 from bilmo.web.worker import Worker
@@ -37,11 +38,12 @@ def application(
     hosts: names that a Host header may have; None for any.
     token: what clients must send; None if they need none.
     """
-    limits = limits or Limits()
+    limits, metrics = limits or Limits(), Metrics()
 
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:
-        app.state.worker = Worker(queue=limits.queue)
+        app.state.worker = Worker(queue=limits.queue, observer=metrics)
+        metrics.watch(lambda: app.state.worker.waiting)
         try:
             yield
         finally:
@@ -49,7 +51,8 @@ def application(
 
     app = FastAPI(title="bilmo", version=__version__, lifespan=running, docs_url=None, redoc_url=None)
     app.state.served, app.state.limits, app.state.token = served, limits, token is not None
-    for router in (embedding.router, state.router):
+    app.state.metrics = metrics
+    for router in (embedding.router, asking.router, predicting.router, state.router):
         app.include_router(router)
     app.mount("/", StaticFiles(directory=PAGE, html=True))
     app.add_exception_handler(Refused, _refused)
@@ -63,7 +66,7 @@ def application(
         hosts=hosts,
         token=token,
         open_paths={"/", "/health", "/ready", *files},
-        observe=lambda *_: None,
+        observe=metrics.request,
     )
 
 

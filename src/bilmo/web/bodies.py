@@ -66,6 +66,132 @@ class EmbedAnswer(BaseModel):
     results: list[EmbeddedText]
 
 
+class OpenAIBody(BaseModel):
+    """OpenAI's request for embeddings; fields that do not matter here are ignored."""
+
+    model: str
+    input: str | Annotated[list[str], Field(min_length=1)] = Field(description="A text or a list of texts.")
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: int | None = Field(None, description="The width of the model, if it is given.")
+
+
+class OpenAIEmbedding(BaseModel):
+    """One vector, as a list of numbers or in base64."""
+
+    object: Literal["embedding"]
+    index: int
+    embedding: list[float] | str
+
+
+class OpenAIUsage(BaseModel):
+    """The number of tokens."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+class OpenAIAnswer(BaseModel):
+    """OpenAI's answer."""
+
+    object: Literal["list"]
+    data: list[OpenAIEmbedding]
+    model: str
+    usage: OpenAIUsage
+
+
+class OpenAIModel(BaseModel):
+    """A model in OpenAI's list."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: str = "bilmo"
+
+
+class OpenAIModels(BaseModel):
+    """OpenAI's list of models."""
+
+    object: Literal["list"] = "list"
+    data: list[OpenAIModel]
+
+
+Number = Annotated[int, Field(ge=1, le=1000, description="Number of results.")]
+
+
+class WordsBody(ModelBody):
+    """Words."""
+
+    words: list[str]
+
+
+class WordFacts(BaseModel):
+    """What the network reads of a word."""
+
+    word: str
+    known: bool
+    id: int | None
+    characters: list[str] | None
+    character_ids: list[int] | None
+
+
+class WordsAnswer(BaseModel):
+    """The facts of each word."""
+
+    model: str
+    results: list[WordFacts]
+
+
+class PlaceBody(ModelBody):
+    """One word of a sentence: in square brackets in a text, or the number of a token."""
+
+    text: str | None = Field(None, description="A text with one word in square brackets.")
+    tokens: Tokens | None = Field(None, description="Instead of text: a sentence.")
+    position: int | None = Field(None, ge=0, description="With tokens: the number of the token, from 0.")
+
+
+class FillBody(PlaceBody):
+    """Which words fit at a place."""
+
+    n: Number = 10
+
+
+class SimilarBody(PlaceBody):
+    """Words to compare with the vocabulary; or a word in its sentence, to compare with other sentences."""
+
+    words: list[str] | None = Field(None, description="Words; the answer has similar words.")
+    among: list[str] | list[Tokens] | None = Field(None, description="Texts, or sentences as lists of tokens.")
+    mix: Mix = "mean"
+    same_word: bool = Field(False, description="Only uses of the same word.")
+    n: Number = 10
+
+
+class PredictBody(Body):
+    """Examples of a task. Which field is needed depends on its kind."""
+
+    text: str | list[str] | None = None
+    tokens: Tokens | list[Tokens] | None = None
+    pairs: list[tuple[str | Tokens, str | Tokens]] | None = None
+    context: str | None = None
+    questions: list[str] | None = None
+    documents: list[list[Tokens]] | None = None
+    probabilities: bool = False
+
+
+class PredictAnswer(BaseModel):
+    """Predictions; `input` is the number of the example, from 0."""
+
+    task: str
+    kind: str
+    results: list[dict[str, Any]]
+
+
+class Answer(BaseModel):
+    """An answer with the name of the model; the guide describes the other fields."""
+
+    model_config = ConfigDict(extra="allow")
+    model: str
+
+
 class Problem(BaseModel):
     """What is wrong."""
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from bilmo.embed.output.jsonl import numbers
 from bilmo.embed.texts import Floats
-from bilmo.errors import need
+from bilmo.errors import TextError, need
 
 NPY = "application/x-npy"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -60,6 +60,8 @@ def embed_answer(model: str, found: Sequence[Found], *, in_base64: bool) -> byte
 def npy(found: Sequence[Found], *, pooled: bool) -> bytes:
     """One array: (S, ...) if pooled, otherwise the tokens of all texts, (N, W) or (L+1, N, W)."""
     vectors = [one.vectors for one in found]
+    if not vectors:
+        raise TextError("an array needs at least one text")
     file = io.BytesIO()
     np.save(file, np.stack(vectors) if pooled else np.concatenate(vectors, axis=-2), allow_pickle=False)
     return file.getvalue()
@@ -72,6 +74,8 @@ def arrow(found: Sequence[Found], *, pooled: bool) -> bytes:
     there is one column per layer: `layer_0`, `layer_1` and so on.
     """
     pa: Any = need("pyarrow", extra="data", purpose="An Arrow stream")
+    if not found:
+        raise TextError("an Arrow stream needs at least one text")
     layers = found[0].vectors.ndim == (2 if pooled else 3)
     width = found[0].vectors.shape[-1]
     columns: dict[str, Any] = {"tokens": pa.array([one.tokens for one in found], pa.list_(pa.string()))}
@@ -91,6 +95,18 @@ def arrow(found: Sequence[Found], *, pooled: bool) -> bytes:
     return bytes(sink.getvalue())
 
 
-def numbers_of(found: Sequence[Found]) -> bytes:
-    """The vectors alone, as a JSON list with one entry per text."""
+def vectors_alone(found: Sequence[Found]) -> bytes:
+    """The vectors as a JSON list with one entry per text."""
     return f"[{', '.join(numbers(one.vectors) for one in found)}]".encode("ascii")
+
+
+def openai_answer(model: str, vectors: Sequence[Floats], tokens: int, *, in_base64: bool) -> bytes:
+    """The JSON of OpenAI's API."""
+    parts = [
+        f'{{"object": "embedding", "index": {k}, "embedding": '
+        + (f'"{base64_of(one)}"' if in_base64 else numbers(one))
+        + "}"
+        for k, one in enumerate(vectors)
+    ]
+    rest = as_json({"model": model, "usage": {"prompt_tokens": tokens, "total_tokens": tokens}})
+    return f'{{"object": "list", "data": [{", ".join(parts)}], '.encode("ascii") + rest[1:]

@@ -6,7 +6,10 @@ Knows: uvicorn. Blind to: routes, the command line.
 from __future__ import annotations
 
 import logging
+import signal
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
@@ -15,10 +18,13 @@ from bilmo.errors import ConfigError
 from bilmo.web.app import application
 from bilmo.web.guard import LOOPBACK
 from bilmo.web.limits import Limits
+from bilmo.web.protocol import protocol
 from bilmo.web.served import Served
 
 GRACE = 30
 """Seconds in which requests that are under way are finished when the server stops."""
+KEEP_ALIVE = 15
+"""Seconds that a connection may wait for its next request."""
 LEAST_TOKEN = 16
 """Characters of a token; a shorter one could be guessed."""
 
@@ -74,9 +80,25 @@ def run(served: Served, sock: socket.socket, *, limits: Limits, hosts: list[str]
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        http=protocol(limits.send_seconds),
         ws="none",
         lifespan="on",
         limit_concurrency=limits.connections,
+        timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=GRACE,
     )
-    uvicorn.Server(config).run(sockets=[sock])
+    _Server(config).run(sockets=[sock])
+
+
+class _Server(uvicorn.Server):
+    """A server that a signal stops in the normal way: uvicorn's own would end the process by that signal."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop at SIGTERM and Ctrl-C; a second Ctrl-C does not wait for requests."""
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

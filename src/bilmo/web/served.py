@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Unpack
 
 from bilmo.embed.embedder import Embedder
 from bilmo.embed.load import load
@@ -16,6 +17,7 @@ from bilmo.errors import ConfigError
 from bilmo.generate.folder import load as load_task
 from bilmo.store.installed import installed
 from bilmo.tasks.core.spec import AnyEstimator
+from bilmo.tasks.core.task_folder import bilm_of
 from bilmo.web.refused import Refused
 
 
@@ -57,11 +59,16 @@ def named(given: Sequence[str], kind: str) -> dict[str, Path]:
     return found
 
 
-def load_all(models: Sequence[str], tasks: Sequence[str], **options: object) -> Served:
-    """Load models and tasks by their paths or names."""
+def load_all(models: Sequence[str], tasks: Sequence[str], **options: Unpack[LoadOptions]) -> Served:
+    """Load models and tasks by their paths or names. A task shares its biLM with the models if it is one of them."""
     paths, folders = named(models, "model"), named(tasks, "task")
-    elmos = {name: load(path, **options) for name, path in paths.items()}  # type: ignore[arg-type]
-    return Served(elmos, {name: load_task(folder) for name, folder in folders.items()})
+    elmos = {name: load(path, **options) for name, path in paths.items()}
+    by_identity: dict[tuple[str, str], Embedder] = {
+        (elmo.bundle.identity(), elmo.start): elmo for elmo in elmos.values() if elmo.precision == "float32"
+    }
 
+    def fitted(folder: Path) -> AnyEstimator:
+        facts = bilm_of(folder)
+        return load_task(folder, elmo=by_identity.get((facts.sha256, facts.start)) if facts else None)
 
-__all__ = ["LoadOptions", "Served", "load_all", "named"]
+    return Served(elmos, {name: fitted(folder) for name, folder in folders.items()})

@@ -9,9 +9,14 @@ from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter, Request
+from fastapi.responses import PlainTextResponse, Response
 
 from bilmo import __version__
 from bilmo.embed.embedder import Embedder
+from bilmo.tasks.core.spec import AnyEstimator
+from bilmo.web.metrics import CONTENT_TYPE
+from bilmo.web.refused import Refused
+from bilmo.web.served import Served
 
 router = APIRouter()
 
@@ -23,9 +28,18 @@ async def health() -> dict[str, str]:
 
 
 @router.get("/ready")
-async def ready() -> dict[str, bool]:
-    """The server accepts work."""
+async def ready(request: Request) -> dict[str, bool]:
+    """The server accepts work: not while it stops, nor while the queue is full."""
+    state = request.app.state
+    if not state.worker.accepts:
+        raise Refused(503, "the server is stopping, or too many requests are waiting")
     return {"ready": True}
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+async def metrics(request: Request) -> Response:
+    """Counts and times for Prometheus."""
+    return Response(request.app.state.metrics.text(), media_type=CONTENT_TYPE)
 
 
 @router.get("/info")
@@ -35,10 +49,21 @@ async def info(request: Request) -> dict[str, Any]:
     return {
         "version": __version__,
         "models": [{"name": name, **_model_facts(elmo)} for name, elmo in state.served.models.items()],
-        "tasks": [],
+        "tasks": [{"name": name, **_task_facts(one, state.served)} for name, one in state.served.tasks.items()],
         "index": None,
         "limits": asdict(state.limits),
         "token": state.token,
+    }
+
+
+def _task_facts(estimator: AnyEstimator, served: Served) -> dict[str, Any]:
+    shared = (name for name, elmo in served.models.items() if elmo is estimator.elmo)
+    return {
+        "kind": estimator.task.name,
+        "summary": estimator.task.summary,
+        "model": next(shared, None),
+        "labels": sorted(estimator.prepared_.known()),
+        "mixes": [{"where": mix.where, "weights": mix.shares, "gamma": mix.scale} for mix in estimator.mixes_],
     }
 
 

@@ -118,6 +118,11 @@ class Worker:
         """Jobs that are not finished."""
         return len(self._jobs)
 
+    @property
+    def accepts(self) -> bool:
+        """Whether another job may come."""
+        return self._thread.is_alive() and not self._closing and len(self._jobs) < self._queue
+
     async def texts(
         self,
         key: Hashable,

@@ -170,6 +170,11 @@ def files_of(folder: Path) -> list[Path]:
     return inside + (files_of_model(Path(bilm.name)) if bilm and bilm.name else [])
 
 
+def bilm_of(folder: Path) -> BilmFacts | None:
+    """What a saved task says about the biLM that it needs; None for a task without one."""
+    return _read_config(folder / CONFIG).bilm
+
+
 def _load(
     path: Path, config: TaskFile, tasks: Sequence[AnyTask], elmo: Embedder | str | PathLike[str] | None
 ) -> AnyEstimator:
