@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuzz import commands, faults, models, runs, sentences, tasks, texts
+from fuzz import commands, faults, models, runs, sentences, server, tasks, texts
 from fuzz.target import Target
 
 KINDS: tuple[type[Target], ...] = (
@@ -32,6 +32,7 @@ KINDS: tuple[type[Target], ...] = (
     tasks.OtherForgedTasks,
     sentences.Sentences,
     sentences.Texts,
+    server.Requests,
     commands.Commands,
     faults.Kills,
     faults.TwoRuns,

@@ -54,31 +54,47 @@ def lines(*rows: Mapping[str, Any]) -> str:
 
 
 CAT = "The <e1>cat</e1> saw a <e2>red</e2> cow"
-CONLL = "#begin document (a); part 000\na 0 0 The DT * - - - - * (1\na 0 1 cat NN * - - - - * 1)\na 0 2 ran V * - - - - * -\n"
+CONLL = """#begin document (a); part 000
+a 0 0 The DT * - - - - * (1
+a 0 1 cat NN * - - - - * 1)
+a 0 2 ran V * - - - - * -
+
+#end document
+"""
+ROLES = """a 0 0 The DT * - - - - * (A0* -
+a 0 1 cat NN * - - - - * *) -
+a 0 2 ran V * run 01 - - * (V*) -
+
+"""
 ASKED = {"id": "a", "question": "Who ran?", "answers": [{"text": "cat", "answer_start": 4}]}
 FILES: dict[str, dict[str, str]] = {
     "entail": {
         "a.tsv": "text1\ttext2\tlabel\na cat\tno cat\tno\nthe dog\ta dog\tyes\n",
         "a.csv": 'sentence1,sentence2,gold_label\n"a cat, red",no cat,no\nthe dog,a dog,-\nx,y,yes\n',
-        "a.jsonl": lines({"premise": "a cat", "hypothesis": ["the", "dog"], "label": "no"}, {"text1": "a", "text2": "b"}),
+        "a.jsonl": lines(
+            {"premise": "a cat", "hypothesis": ["the", "dog"], "label": "no"},
+            {"text1": "a", "text2": "b", "label": "yes"},
+        ),
     },
     "relate": {
         "semeval.txt": f'1\t"{CAT}"\nHas(e1,e2)\nComment:\n\n2\t"{CAT}."\nOther\nComment: x\n\n',
         "tab.txt": f"Has(e1,e2)\t{CAT}\nOther\t{CAT}.\n",
         "a.csv": f'text,label\n"{CAT}",Other\n',
-        "a.jsonl": lines({"text": CAT, "label": "x"}, {"tokens": ["a", "cat", "b"], "e1": [0, 1], "e2": [2, 3], "label": "y"}),
+        "a.jsonl": lines(
+            {"text": CAT, "label": "x"}, {"tokens": ["a", "cat", "b"], "e1": [0, 1], "e2": [2, 3], "label": "y"}
+        ),
     },
     "roles": {
         "a.jsonl": lines({"words": ["The", "cat", "ran"], "verbs": [{"index": 2, "tags": ["B-A0", "I-A0", "B-V"]}]}),
         "a.2005": "The DT - (A0*\ncat NN - *)\nran V run (V*)\n\nHi UH -\n",
-        "a.2012": "a 0 0 The DT * - - - - * (A0* -\na 0 1 cat NN * - - - - * *) -\na 0 2 ran V * run 01 - - * (V*) -\n\n",
+        "a.2012": ROLES,
     },
     "answer": {
         "squad.json": json.dumps({"data": [{"paragraphs": [{"context": "The cat ran.", "qas": [ASKED, ASKED]}]}]}),
         "a.jsonl": lines(ASKED | {"context": "The cat ran."}, {"context": "x", "question": "y", "answers": []}),
     },
     "coref": {
-        "a.conll": CONLL + "\n#end document\n",
+        "a.conll": CONLL,
         "a.jsonl": lines({"sentences": [["The", "cat", "ran"], ["It", "sat"]], "clusters": [[[0, 1], [3, 3]]]}),
         "text.txt": "The cat ran.\nIt sat.\n",
     },
@@ -106,8 +122,7 @@ class OtherTaskData(EachFile):
     def make(self, folder: Path) -> None:
         self.settings = {name: check_settings(SMALL[name], task.settings) for name, task in TASKS.items()}
         self.prepared = {
-            name: task.prepare(data(name), self.settings[name], ModelSplit("west"))[0]
-            for name, task in TASKS.items()
+            name: task.prepare(data(name), self.settings[name], ModelSplit("west"))[0] for name, task in TASKS.items()
         }
         for task, files in FILES.items():
             for name, text in files.items():
