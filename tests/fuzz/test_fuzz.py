@@ -107,6 +107,7 @@ for what in (
     lambda: socket.create_server(("127.0.0.1", 0)),
 ):
     try:
+        GUARD.trespass = None
         what()
         print("allowed")
     except Trespass as error:
