@@ -55,7 +55,12 @@ format: .venv/ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: check
+# axe-core checks that the page is accessible; without npm, its tests are skipped.
+.venv/axe: .venv/ready
+	-npm install --silent --no-audit --no-fund --no-save --prefix $@ axe-core@4.14.0
+	@touch -c $@
+
+test: check .venv/axe
 	$(BIN)/python -m pytest -n 2
 
 test-plug: .venv-plug/ready

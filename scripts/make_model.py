@@ -28,6 +28,7 @@ from bilmo.text.split import splitter
 from bilmo.training import recipe as recipes
 from bilmo.training.corpus import Corpus
 from bilmo.training.events import Evaluation
+from bilmo.training.recipe import Recipe
 from bilmo.training.run import train
 
 HERE = Path(__file__).parent
@@ -47,9 +48,21 @@ a 5-gram model (interpolated, modified Kneser-Ney) of the whole training text, w
 """
 
 
+def recipe_of(name: str, folder: Path) -> Recipe:
+    """The included recipe; word vectors that it names are in the folder."""
+    recipe = recipes.read(name)
+    vectors = recipe.network.vectors_file
+    if vectors is None:
+        return recipe
+    if not (folder / vectors).exists():
+        sys.exit(f"{folder}: needs the word vectors {vectors}. Run: python scripts/make_text.py {name} {folder}")
+    kinds = recipe.network.words.removesuffix(str(vectors))
+    return recipes.read(name, {"words": f"{kinds}{folder / vectors}"})
+
+
 def train_model(name: str, folder: Path) -> None:
     """Train to the end, like `bilmo train FOLDER/text -o FOLDER/model --recipe NAME`."""
-    for event in train([folder / "text"], folder / "model", recipes.read(name)):
+    for event in train([folder / "text"], folder / "model", recipe_of(name, folder)):
         if isinstance(event, Evaluation):
             print(f"step {event.number:,}: held-out perplexity {event.mean:.1f}", flush=True)
 
@@ -129,8 +142,8 @@ def main(name: str, folder: Path) -> None:
     elmo = load(box)
     tables = perplexity_tables(elmo, name, folder)
     limits = (HERE / "limits" / f"{name}.md").read_text(encoding="utf-8")
-    with (box / CARD).open("a", encoding="utf-8") as card:
-        card.write(f"\n{EVALUATION}\n{tables}\n{limits}")
+    card = (box / CARD).read_text(encoding="utf-8").replace(f":{folder}/", ":")  # files are named without the folder
+    (box / CARD).write_text(f"{card}\n{EVALUATION}\n{tables}\n{limits}", encoding="utf-8")
     (BENCHMARKS / "results" / f"{name}.md").write_text(
         f"# The model `{name}`\n\n{date.today()}, made by `python scripts/make_model.py {name} FOLDER`.\n\n"
         f"{EVALUATION}\n{tables}\n"

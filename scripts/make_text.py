@@ -3,7 +3,8 @@
 About one whole document (book, article, chapter) in fifty is held out before anything is trained. The rest is written
 to FOLDER/text, one file per kind of text, and the held-out documents to FOLDER/unseen. Documents of the newer texts
 that share a run of ten words with a held-out document or with the test set of a task are dropped; the counts go to
-FOLDER/text.json. The sources are found through BILMO_DATA.
+FOLDER/text.json. The word vectors that the English model reads beside the characters are unpacked to FOLDER. The
+sources are found through BILMO_DATA.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import lzma
 import os
 import re
+import shutil
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
@@ -25,6 +27,8 @@ NEWER = {
     "en": ("wiki-good-en", "openstax-en", "wikinews", "acl_titles"),
     "zh": ("zh-wiki", "zh-literature", "zh-laws_gov", "zh-essays_tech", "zh-dialogue_speech"),
 }
+VECTORS = {"en": "glove.6B.50d.top50k.txt"}
+"""Word vectors at the input of a model, beside its characters."""
 TESTS = {"en": "tasks/*/*", "zh": "tasks/zh_*/*"}
 NOT_TESTS = re.compile(r"train|dev|trial|readme|licen|semcor|index|key|word_similarity|zh_|\.gold|candidates", re.I)
 """Files of task data that hold no text to be tested on."""
@@ -124,6 +128,12 @@ def main(language: str, folder: Path) -> None:
         print(f"{name}: {counts[name]}", flush=True)
     facts = {name: asdict(count) for name, count in counts.items()}
     (folder / "text.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
+    if language in VECTORS:
+        with (
+            lzma.open(DATA / "vectors" / f"{VECTORS[language]}.xz") as packed,
+            (folder / VECTORS[language]).open("wb") as file,
+        ):
+            shutil.copyfileobj(packed, file)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ TOP, OTHER = "", "*"
 SUB_RANK = {
     "net": {"kernels": 0, TOP: 1},
     "embed": {"output": 0, TOP: 1},
+    "training": {"distributed": 0, TOP: 1, "plan": 2},
     "tasks": {"network": 0, "data": 0, "core": 1, OTHER: 2, TOP: 3},
     "generate": {"data": 0, "network": 1, TOP: 2},
     "cli": {"show": 0, "tasks": 1, TOP: 2},

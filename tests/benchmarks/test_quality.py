@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from bilmo.store import model_folder as folder
@@ -167,3 +168,13 @@ def test_an_epoch_with_stored_layers_and_without_gives_the_same_result(tmp_path,
     (tmp_path / "epoch.md").unlink()
     speed.main([str(tmp_path / "model"), "--examples", "8"])
     assert "bilstm-crf" in capsys.readouterr().out and not (tmp_path / "epoch.md").exists()
+
+
+def test_a_word_of_a_transformer_is_the_mean_of_its_pieces(monkeypatch):
+    monkeypatch.syspath_prepend(str(PLACE))
+    for module in ("run", "senses"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    transformer = program("transformer", monkeypatch)
+    hidden = np.arange(12, dtype=np.float32).reshape(1, 6, 2)  # one layer, six pieces
+    found = transformer.means(hidden, [None, 0, 0, 1, 1, None], 3)
+    assert found.tolist() == [[[3, 4], [7, 8], [0, 0]]]  # the third word was cut off

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import lzma
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -52,9 +53,30 @@ def script_for_tiny_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> M
     monkeypatch.setattr(module, "BANDS", ((1, 6), (6, 11)))
     monkeypatch.setattr(module, "DRAWN", 2)
     monkeypatch.setattr(
-        module.recipes, "read", lambda name, real=module.recipes.read: real(str(tmp_path / "recipe.toml"))
+        module.recipes,
+        "read",
+        lambda _, *changes, real=module.recipes.read: real(str(tmp_path / "recipe.toml"), *changes),
     )
     return module
+
+
+def test_word_vectors_are_read_from_the_folder_and_named_without_it(tmp_path, monkeypatch):
+    script = script_for_tiny_models(tmp_path, monkeypatch)
+    write_text(tmp_path)
+    recipe = (tmp_path / "recipe.toml").read_text(encoding="utf-8")
+    recipe = recipe.replace("[network]", '[network]\nwords = "chars+vectors:given.txt"')
+    (tmp_path / "recipe.toml").write_text(recipe, encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"given\.txt.*make_text\.py en"):
+        script.recipe_of("en", tmp_path)
+    (tmp_path / "given.txt").write_text("the 1 2\ncat 3 4\n", encoding="utf-8")
+    for part, lines in (("text", 120), ("unseen", 30)):
+        (tmp_path / part).mkdir()
+        write_text(tmp_path / part, lines, name="novels.txt")
+        (tmp_path / part / "recipe.toml").unlink()
+    with threads(1):
+        script.main("en", tmp_path)
+    card = (tmp_path / "box" / "en" / "README.md").read_text(encoding="utf-8")
+    assert 'words = "chars+vectors:given.txt"' in card and str(tmp_path) not in card
 
 
 def test_a_folder_without_text_is_refused(tmp_path, monkeypatch):
@@ -71,7 +93,12 @@ def test_text_is_prepared_and_documents_are_held_out(tmp_path, monkeypatch, caps
     monkeypatch.setattr(module, "NEWER", {"en": ("news",)})
     monkeypatch.setattr(module, "documents", lambda name: iter(novels if name == "novels" else news))
     monkeypatch.setattr(module, "test_texts", lambda language: iter([test_set]))
+    monkeypatch.setattr(module, "DATA", tmp_path / "data")
+    packed = tmp_path / "data" / "vectors" / f"{module.VECTORS['en']}.xz"
+    packed.parent.mkdir(parents=True)
+    packed.write_bytes(lzma.compress(b"the 1 2\n"))
     module.main("en", tmp_path)
+    assert (tmp_path / module.VECTORS["en"]).read_bytes() == b"the 1 2\n"
     counts = json.loads((tmp_path / "text.json").read_text(encoding="utf-8"))
     assert counts["novels"]["held_out"] > 0 and counts["novels"]["kept"] + counts["novels"]["held_out"] == 200
     assert counts["news"]["dropped"] == 1

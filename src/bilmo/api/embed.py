@@ -6,7 +6,8 @@ Knows: Embedder, bulk jobs, files of vectors. Blind to: the command line.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from os import PathLike
 from pathlib import Path
 from typing import Literal, Unpack, overload
@@ -22,6 +23,8 @@ from bilmo.embed.job import EmbedSettings, Event, Finished, Started, Step
 from bilmo.embed.load import load
 from bilmo.embed.options import All, LoadOptions, Pool, check
 from bilmo.embed.output import write as embeddings
+from bilmo.embed.runner import Vectors
+from bilmo.embed.workers import Workers, check_workers
 from bilmo.errors import ConfigError, TextError
 from bilmo.formats.open import files_of
 from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END
@@ -49,6 +52,7 @@ def embed_files(
     field: str | None = None,
     overwrite: bool = False,
     compress: bool = False,
+    workers: int = 1,
     progress: bool = False,
     events: Literal[False] = False,
     **loading: Unpack[LoadOptions],
@@ -65,6 +69,7 @@ def embed_files(
     field: str | None = None,
     overwrite: bool = False,
     compress: bool = False,
+    workers: int = 1,
     progress: bool = False,
     events: Literal[True],
     **loading: Unpack[LoadOptions],
@@ -80,6 +85,7 @@ def embed_files(
     field: str | None = None,
     overwrite: bool = False,
     compress: bool = False,
+    workers: int = 1,
     progress: bool = False,
     events: bool = False,
     **loading: Unpack[LoadOptions],
@@ -98,6 +104,7 @@ def embed_files(
     field: the field of JSON lines, or the column of CSV or TSV, to embed.
     overwrite: replace the file if it exists; otherwise that is an error.
     compress: compress .h5 and .npz files.
+    workers: number of processes that compute, each with one thread, on the CPU. They are forked and share the model.
     progress: show a progress bar on a terminal or in a notebook.
     events: return an iterator of events instead (`bilmo.embed.job`): the run advances as they are read.
     loading: settings of `bilmo.load`, such as `lang="zh"`; a loaded model keeps its own.
@@ -115,6 +122,7 @@ def embed_files(
         dtype=dtype,
         overwrite=overwrite,
         compress=compress,
+        workers=workers,
         progress=progress,
         loading=loading,
     )
@@ -131,6 +139,7 @@ def embed_inputs(
     dtype: DType,
     overwrite: bool,
     compress: bool,
+    workers: int,
     progress: bool,
     loading: LoadOptions,
 ) -> Iterator[Event]:
@@ -139,6 +148,9 @@ def embed_inputs(
     if mix is None:
         mix = "all" if output.suffix.lower() in (".h5", ".hdf5") else "mean"
     check(mix, pool, dtype, loading.get("batch_tokens"))
+    loaded = model if isinstance(model, Embedder) else None
+    start = loaded.start if loaded else loading.get("start", "settled")
+    check_workers(workers, start=start, device=loaded.device if loaded else loading.get("device", "cpu"))
     word_cache, dictionary = loading.get("word_cache"), loading.get("dictionary")
     written = [output, *embeddings.beside(output)]
     read = [Path(file) for file in (word_cache, dictionary) if file is not None]
@@ -160,7 +172,9 @@ def embed_inputs(
         word_cache="none" if word_cache is None else sha256_of(Path(word_cache)),
         model="" if isinstance(model, Embedder) else Path(model).name,
     )
-    return job.run(elmo, inputs, output, settings, overwrite=overwrite)
+    # Forked now, before a progress bar starts a thread.
+    processes = job.start_workers(elmo, settings, workers) if workers > 1 else None
+    return job.run(elmo, inputs, output, settings, overwrite=overwrite, workers=processes)
 
 
 def _finished(events: Iterator[Event], output: Path, progress: bool) -> Finished:
@@ -185,6 +199,7 @@ def word_cache(
     *,
     precision: Precision = "float32",
     device: str | torch.device = "cpu",
+    workers: int = 1,
     progress: bool = False,
 ) -> int:
     """Compute the vectors of words without context once and write them to a file, as `bilmo word-cache` does.
@@ -197,9 +212,11 @@ def word_cache(
     output: the file to write (.safetensors).
     precision: as in `bilmo.load`; the file can be used only with the same precision.
     device: where the network computes, as in `bilmo.load`.
+    workers: number of processes, as in `bilmo.embed_files`.
     progress: show a progress bar on a terminal or in a notebook.
     """
     paths, file = listed_paths(texts), Path(output)
+    check_workers(workers, start="settled", device=device)
     check_output([file], texts=paths, files=files_of(Path(model)))
     words = list(dict.fromkeys(word for line in all_lines(paths) for word in line.split()))
     if not words:
@@ -207,8 +224,18 @@ def word_cache(
     words = list(dict.fromkeys((SENTENCE_BEGIN, SENTENCE_END, *words)))
     with bars.working("loading the model", show=progress):
         elmo = load(model, precision=precision, device=device)
-    batches: Sequence[list[str]] = [words[at : at + BATCH_WORDS] for at in range(0, len(words), BATCH_WORDS)]
-    with bars.counting("batches of words", len(batches), show=progress) as counted:
-        vectors = np.concatenate([elmo.word_vectors(batch) for batch in counted(batches)])
+    batches = [words[at : at + BATCH_WORDS] for at in range(0, len(words), BATCH_WORDS)]
+
+    def vectors_of(number: int) -> list[Vectors]:
+        return [elmo.word_vectors(batches[number])]
+
+    numbers = range(len(batches))
+    with Workers(workers, vectors_of) if workers > 1 else nullcontext() as processes:
+        computed: Iterable[tuple[int, Vectors]] = (
+            processes.run(numbers) if processes else ((number, vectors_of(number)[0]) for number in numbers)
+        )
+        with bars.counting("batches of words", len(batches), show=progress) as counted:
+            found = dict(counted(computed))
+    vectors = np.concatenate([found[number] for number in numbers])
     word_cache_file.write(file, words, vectors, elmo.bundle, precision)
     return len(words)

@@ -32,7 +32,7 @@ from bilmo.cli.options import with_shared_options
 from bilmo.cli.show import messages, streams
 from bilmo.cli.show.examples import epilog
 from bilmo.cli.tasks import compare, fit, predict, score
-from bilmo.errors import BilmoError
+from bilmo.errors import BilmoError, ReportedElsewhere
 
 INTERRUPTED = 130
 """The exit code that typer gives after Ctrl-C."""
@@ -109,7 +109,8 @@ def main() -> None:
         except (BilmoError, OSError) as error:
             if messages.is_verbose():
                 traceback.print_exc()
-            print(f"bilmo: {error}", file=sys.stderr)
+            if not isinstance(error, ReportedElsewhere):
+                print(f"bilmo: {error}", file=sys.stderr)
             sys.exit(1)
 
 

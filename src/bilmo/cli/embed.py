@@ -22,6 +22,7 @@ from bilmo.cli.options import (
     SentenceStart,
     Start,
     WordCache,
+    Workers,
 )
 from bilmo.errors import ConfigError
 
@@ -88,6 +89,7 @@ def embed(
             min=1, help="Number of tokens computed at once; does not change the vectors.", show_default="automatic"
         ),
     ] = None,
+    workers: Workers = 1,
 ) -> None:
     """Embed text: one vector per token, or one per sentence.
 
@@ -126,11 +128,14 @@ def embed(
             dtype=dtype.value,
             overwrite=overwrite,
             compress=compress,
+            workers=workers,
             progress=True,
             loading=loading,
         )
         show.embedding(events, output)
         return
+    if workers > 1:
+        raise ConfigError("--workers is for files of vectors; name one with --output")
     with progress.working("loading the model"):
         elmo = load(model, **loading)
     settings = job.EmbedSettings(mix="mean" if how is None else how, pool=pool.value, dtype=dtype.value, lang=lang)

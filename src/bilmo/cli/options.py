@@ -93,6 +93,8 @@ Dictionary = Annotated[
 
 # Computing
 
+MOST_THREADS = 1024
+"""More than the largest machines have; the system ends a program that asks for far more."""
 SentenceStart = Annotated[
     Start,
     typer.Option(
@@ -111,6 +113,15 @@ WordCache = Annotated[Path | None, typer.Option(help="File of precomputed word v
 DEVICE = "`auto` (a CUDA GPU if there is one, otherwise the CPU), `cpu`, `cuda`, `cuda:1`, `mps`."
 complete_device = complete_one_of("auto", "cpu", "cuda", "mps")
 EmbedDevice = Annotated[str, typer.Option("--device", help=DEVICE, autocompletion=complete_device)]
+
+Workers = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=MOST_THREADS,
+        help="Number of processes. Each computes with one thread, and they share one copy of the model.",
+    ),
+]
 
 # Training
 
@@ -142,8 +153,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, fo
 
 # Options of every command
 
-MOST_THREADS = 1024
-"""More than the largest machines have; the system ends a program that asks for far more."""
 Threads = Annotated[
     int | None, typer.Option(min=1, max=MOST_THREADS, help="Number of CPU cores to use.", show_default="all")
 ]
@@ -165,6 +174,8 @@ def with_shared_options(command: Callable[..., None], *, computes: bool = True) 
             raise ConfigError("--quiet and --verbose contradict each other; use one of them")
         messages.show(quiet=quiet, verbose=verbose)
         if threads is not None:
+            if given.get("workers", 1) > 1:
+                raise ConfigError("each of several workers computes with one thread; use --workers or --threads")
             import torch
 
             torch.set_num_threads(threads)

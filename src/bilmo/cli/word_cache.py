@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bilmo.cli.options import TEXT_FILES, EmbedDevice, Model, Multiply, Precision
+from bilmo.cli.options import TEXT_FILES, EmbedDevice, Model, Multiply, Precision, Workers
 
 
 def word_cache(
@@ -22,6 +22,7 @@ def word_cache(
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write (.safetensors).")],
     precision: Multiply = Precision.float32,
     device: EmbedDevice = "cpu",
+    workers: Workers = 1,
 ) -> None:
     """Compute the context-free vectors of a list of words once, to speed up later runs with the same model.
 
@@ -30,5 +31,7 @@ def word_cache(
     """
     from bilmo.api import embed as api
 
-    number = api.word_cache(model, texts, output, precision=precision.value, device=device, progress=True)
+    number = api.word_cache(
+        model, texts, output, precision=precision.value, device=device, workers=workers, progress=True
+    )
     print(f"{output}: {number:,} words")

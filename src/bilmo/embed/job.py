@@ -2,7 +2,7 @@
 
 The run is a generator of events; the caller decides what to show.
 
-Knows: Embedder, inputs, parts, files of vectors. Blind to: the command line.
+Knows: Embedder, inputs, parts, workers, files of vectors. Blind to: the command line.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
@@ -19,9 +21,10 @@ from bilmo.embed.embedder import Embedder
 from bilmo.embed.inputs import Inputs, Item, TextDigest, length_of
 from bilmo.embed.options import All, Pool
 from bilmo.embed.output import write as embeddings
-from bilmo.embed.output.parts import Parts, folder_of, open_parts
+from bilmo.embed.output.parts import Facts, Part, Parts, folder_of, new_part, open_parts
 from bilmo.embed.output.table import EmbeddedText, VectorSpec
 from bilmo.embed.texts import Floats, gathered, joined
+from bilmo.embed.workers import Workers
 from bilmo.errors import OutputError, TextError
 from bilmo.ids.batch import Sentence
 from bilmo.net.mix import How, Mix
@@ -113,13 +116,53 @@ class Finished:
 Event = Started | Step | Finished
 
 
+@dataclass(frozen=True)
+class Cut:
+    """The text of a part that is not computed yet."""
+
+    facts: Facts
+    path: Path
+    """Of the part."""
+    items: list[Item]
+    rows: list[list[Sentence]]
+    """The sentences of each text."""
+
+
+EmbedWorkers = Workers[Cut, Step | Facts]
+"""Each task is a part; the last result says that it is finished."""
+
+
+def start_workers(elmo: Embedder, settings: EmbedSettings, number: int) -> EmbedWorkers:
+    """Processes that compute parts for `run`, which stops them; `check_workers` says what they need."""
+    return Workers(number, partial(_new_part, elmo, settings))
+
+
 def run(
-    elmo: Embedder, inputs: Inputs, output: Path, settings: EmbedSettings, *, overwrite: bool = False
+    elmo: Embedder,
+    inputs: Inputs,
+    output: Path,
+    settings: EmbedSettings,
+    *,
+    overwrite: bool = False,
+    workers: EmbedWorkers | None = None,
 ) -> Generator[Event, None, None]:
     """Embed everything, or resume the same run where it was stopped; the file appears when it is complete.
 
     overwrite: replace a file of this name; otherwise it is an error.
+    workers: processes that compute parts; without them, this process does.
     """
+    with workers or nullcontext():
+        yield from _run(elmo, inputs, output, settings, overwrite, workers)
+
+
+def _run(
+    elmo: Embedder,
+    inputs: Inputs,
+    output: Path,
+    settings: EmbedSettings,
+    overwrite: bool,
+    workers: EmbedWorkers | None,
+) -> Iterator[Event]:
     embeddings.check(output, compress=settings.compress)
     if not overwrite and os.path.lexists(output):
         raise OutputError(f"{output}: already exists. Choose another name, or replace the file with --overwrite.")
@@ -127,7 +170,8 @@ def run(
     stored = inputs.without_stdin
     survey = stored.survey()
     identity = None if inputs.piped else _identity(elmo, survey.digest, settings)
-    with open_parts(output, spec, identity, embeddings.beside(output), overwrite=overwrite) as parts:
+    beside, ordered = embeddings.beside(output), elmo.start == "carry"
+    with open_parts(output, spec, identity, beside, overwrite=overwrite, ordered=ordered) as parts:
         sentences = size = characters = None
         if not inputs.piped:
             sentences, characters = survey.lines, survey.characters
@@ -137,10 +181,11 @@ def run(
                 sentences=parts.sentences, tokens=parts.tokens
             )
             _check_disk_space(output, max(0, rest) + size, size)
-        items, skipped = _skipped(inputs, parts)
-        yield Started(sentences, size, len(parts.files), parts.sentences, characters, skipped.characters)
-        digest = yield from _compute(elmo, items, skipped, parts, settings)
-        if (digest != survey.digest and not inputs.piped) or stored.survey() != survey:
+        done = _checked(inputs, parts)
+        yield Started(sentences, size, len(parts.files), parts.sentences, characters, done)
+        digest = TextDigest()
+        yield from _compute(elmo, _cuts(elmo, inputs, parts, digest), parts, settings, workers)
+        if (digest.value != survey.digest and not inputs.piped) or stored.survey() != survey:
             raise _changed(inputs, output, parts)
         with parts.join(output) as path:
             notes = embeddings.write(path, parts.table(), compress=settings.compress)
@@ -149,42 +194,77 @@ def run(
     yield found
 
 
-def _compute(
-    elmo: Embedder, items: Iterator[Item], digest: TextDigest, parts: Parts, settings: EmbedSettings
-) -> Generator[Step, None, str]:
-    """Compute all parts that are missing; returns the fingerprint of the text that was read.
-
-    items, digest: the texts of these parts, and the fingerprint of those before them.
-    """
-    elmo.set_carried(parts.state())
-    most = max(1, min(PART_TOKENS, PART_BYTES // parts.spec.bytes(sentences=1, tokens=1)))
-    # No batch crosses the end of a part, so that a part is the same in every run.
-    for part in gathered(((item, elmo.sentences(item)) for item in items), most):
-        for item in part[0]:
-            digest.add(item)
-        with parts.new([sum(map(len, sentences)) for sentences in part[1]], digest.value) as file:
-            for step, texts in _embedded(elmo, zip(*part, strict=True), settings):
-                file.add(texts)
-                yield step
-            file.state = elmo.carried()
-    return digest.value
-
-
-def _skipped(inputs: Inputs, parts: Parts) -> tuple[Iterator[Item], TextDigest]:
-    """The texts that are not computed yet, and the fingerprint of those before them.
+def _checked(inputs: Inputs, parts: Parts) -> int:
+    """The number of characters whose vectors are finished.
 
     A part that was computed from another text is dropped: the text had changed while an earlier run read it.
     """
-    while True:
-        items, digest = inputs.items(), TextDigest()
-        for number, facts in enumerate(parts.facts):
-            for item in islice(items, facts.sentences):
+    if not parts.facts:
+        return 0
+    items, digest = inputs.items(), TextDigest()
+    at = characters = 0
+    for facts in list(parts.facts):
+        for item in islice(items, max(0, facts.first - at)):
+            digest.add(item)
+        before, at = digest.characters, max(at, facts.first) + facts.sentences
+        for item in islice(items, facts.sentences):
+            digest.add(item)
+        if digest.value == facts.text:
+            characters += digest.characters - before
+        elif facts in parts.facts:  # else it was dropped together with one before it
+            parts.drop(facts)
+    return characters
+
+
+def _cuts(elmo: Embedder, inputs: Inputs, parts: Parts, digest: TextDigest) -> Iterator[Cut]:
+    """The parts that are missing; `digest` becomes the fingerprint of all text that was read."""
+    most = max(1, min(PART_TOKENS, PART_BYTES // parts.spec.bytes(sentences=1, tokens=1)))
+    items, first = inputs.items(), 0
+    for done in [*parts.facts, None]:
+        missing = islice(items, None if done is None else done.first - first)
+        # No batch crosses the end of a part, so that a part is the same in every run.
+        for some, rows in gathered(((item, elmo.sentences(item)) for item in missing), most):
+            for item in some:
                 digest.add(item)
-            if digest.value != facts.text:
-                parts.drop(number)
-                break
-        else:
-            return items, digest
+            facts = Facts(first, len(some), _tokens(rows), digest.value)
+            yield Cut(facts, parts.path(facts), some, rows)
+            first += len(some)
+        if done is not None:
+            for item in islice(items, done.sentences):
+                digest.add(item)
+            first += done.sentences
+
+
+def _compute(
+    elmo: Embedder, cuts: Iterator[Cut], parts: Parts, settings: EmbedSettings, workers: EmbedWorkers | None
+) -> Iterator[Step]:
+    """Compute all parts that are missing."""
+    if workers is not None:
+        parts.start()  # so that a part is kept even if this process is killed before it hears that it is finished
+        for _, result in workers.run(cuts):
+            if isinstance(result, Facts):
+                parts.add(result)
+            else:
+                yield result
+        return
+    elmo.set_carried(parts.state())
+    for cut in cuts:
+        with parts.new(cut.facts) as part:
+            yield from _fill(part, elmo, settings, cut)
+
+
+def _new_part(elmo: Embedder, settings: EmbedSettings, cut: Cut) -> Iterator[Step | Facts]:
+    """Compute a part in a worker; the last result is sent when its file is complete."""
+    with new_part(cut.path, settings.spec(elmo), cut.facts) as part:
+        yield from _fill(part, elmo, settings, cut)
+    yield cut.facts
+
+
+def _fill(part: Part, elmo: Embedder, settings: EmbedSettings, cut: Cut) -> Iterator[Step]:
+    for step, texts in _embedded(elmo, zip(cut.items, cut.rows, strict=True), settings):
+        part.add(texts)
+        yield step
+    part.state = elmo.carried()
 
 
 def _changed(inputs: Inputs, output: Path, parts: Parts) -> TextError:

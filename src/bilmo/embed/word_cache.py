@@ -81,7 +81,10 @@ class WordCache:
                 group.append(n)
                 full = at + 1 == len(part) or len(group) == GROUP_WORDS
                 if full or (len(group) + 1) * len(keys[part[at + 1]][0]) > GROUP_CHARACTERS:
-                    vectors[group] = self._encoder(self._indexer.words([keys[n] for n in group]))
+                    # A product of one row is rounded differently. A word that is alone is computed twice, so that its
+                    # vector does not depend on which words were new.
+                    both = group * 2 if len(group) == 1 else group
+                    vectors[group] = self._encoder(self._indexer.words([keys[n] for n in both]))[: len(group)]
                     group = []
 
         order = sorted(range(len(keys)), key=lambda n: len(keys[n][0]))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bilmo.embed.output.parts import Parts, folder_of, open_parts
+from bilmo.embed.output.parts import Facts, Parts, folder_of, open_parts
 from bilmo.embed.output.table import EmbeddedText, VectorSpec
 from bilmo.errors import ConfigError, DamagedFile, OutputError
 from bilmo.store.atomic import new_file
@@ -29,7 +29,8 @@ def row(*tokens: str) -> EmbeddedText:
 
 
 def add(parts: Parts, *rows: EmbeddedText, state: dict[str, np.ndarray] | None = None) -> None:
-    with parts.new([len(one.tokens) for one in rows], "digest") as part:
+    facts = Facts(parts.sentences, len(rows), sum(len(one.tokens) for one in rows), "digest")
+    with parts.new(facts) as part:
         for one in rows:
             part.add([one])
         part.state = state or {}
@@ -75,7 +76,11 @@ def test_a_run_stopped_before_its_first_part_leaves_nothing(target):
 
 def test_a_part_that_was_not_finished_is_not_kept(target):
     stopped(target, row("a"))
-    with pytest.raises(KeyboardInterrupt), open_parts(target, SPEC, RUN) as parts, parts.new([1, 1], "digest") as part:
+    with (
+        pytest.raises(KeyboardInterrupt),
+        open_parts(target, SPEC, RUN) as parts,
+        parts.new(Facts(1, 2, 2, "")) as part,
+    ):
         part.add([row("b")])
         raise KeyboardInterrupt
     with open_parts(target, SPEC, RUN) as parts:
@@ -143,26 +148,39 @@ def damaged(content: bytes, seed: int) -> bytes:
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_a_damaged_part_and_those_after_it_are_computed_again(target, number):
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_damaged_part_is_computed_again_and_those_after_it_if_they_continue_it(target, number, ordered):
     rows = [row("a"), row("b", "\ud800"), row("c")]
-    for seed in range(60):
+    for seed in range(30):
         stopped(target, *rows)
         part = sorted(folder_of(target).glob("*.part"))[number]
         part.write_bytes(damaged(part.read_bytes(), seed))
-        with open_parts(target, SPEC, RUN) as parts:
-            assert len(parts.files) == parts.sentences == number
+        kept = [n for n in range(3) if (n < number if ordered else n != number)]
+        with open_parts(target, SPEC, RUN, ordered=ordered) as parts:
+            assert [facts.first for facts in parts.facts] == kept
             assert sorted(folder_of(target).glob("*.part")) == parts.files
-            add(parts, row("B"))
-            assert [r.text for r in parts.table().read()] == [*(r.text for r in rows[:number]), "B"]
+            with parts.new(Facts(number, 1, 1, "digest")) as new:
+                new.add([row("B")])
+            found = [r.text for r in parts.table().read()]
+            assert found == [rows[n].text if n != number else "B" for n in sorted({*kept, number})]
         shutil.rmtree(folder_of(target))
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_a_missing_part_and_those_after_it_are_computed_again(target, number):
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_missing_part_is_computed_again_and_those_after_it_if_they_continue_it(target, number, ordered):
     stopped(target, row("a"), row("b"), row("c"))
     sorted(folder_of(target).glob("*.part"))[number].unlink()
+    with open_parts(target, SPEC, RUN, ordered=ordered) as parts:
+        assert len(parts.files) == (number if ordered else 2)
+
+
+def test_a_part_of_another_place_is_not_used(target):
+    stopped(target, row("a"), row("b"))
+    first, second = sorted(folder_of(target).glob("*.part"))
+    first.write_bytes(second.read_bytes())
     with open_parts(target, SPEC, RUN) as parts:
-        assert len(parts.files) == number
+        assert [facts.first for facts in parts.facts] == [1]
 
 
 def test_a_part_that_is_damaged_during_the_run_is_an_error_and_computed_again_by_the_next(target):

@@ -17,6 +17,7 @@ EXAMPLES = {
         'bilmo embed en "He sat on the bank of the river."',
         "bilmo embed en sentences.txt -o vectors.h5",
         "bilmo embed en sentences.txt -o vectors.npy --mix top --pool mean",
+        "bilmo embed en corpus -o vectors.parquet --workers 8",
     ),
     "word-cache": (
         "bilmo word-cache en words.txt -o words.safetensors",

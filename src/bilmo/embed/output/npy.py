@@ -47,21 +47,29 @@ def write_npz(path: Path, table: Table, *, compress: bool = False) -> list[str]:
         new_file(path) as partial,
         zipfile.ZipFile(partial, "w", packing, compresslevel=1 if compress else None) as archive,
     ):
-        with archive.open("vectors.npy", "w", force_zip64=True) as file:
+        with archive.open(_entry(archive, "vectors.npy"), "w", force_zip64=True) as file:
             write_array(file, _shape(table), table.spec.dtype, _pieces(table))
         if not table.spec.pooled:
             ends = np.cumsum(np.fromiter((len(row.tokens) for row in table.read()), np.int64, table.sentences))
-            with archive.open("offsets.npy", "w", force_zip64=True) as file:
+            with archive.open(_entry(archive, "offsets.npy"), "w", force_zip64=True) as file:
                 write_array(file, (table.sentences + 1,), "int64", [np.array([0]), ends])
-        with archive.open("characters.npy", "w", force_zip64=True) as file:
+        with archive.open(_entry(archive, "characters.npy"), "w", force_zip64=True) as file:
             places = (np.array(row.offsets, dtype=np.int64).reshape(-1, 2) for row in table.read())
             write_array(file, (table.tokens, 2), "int64", places)
-        archive.writestr("about.json", json.dumps(table.spec.about))
-        with archive.open("tokens.json", "w", force_zip64=True) as file:
+        archive.writestr(_entry(archive, "about.json"), json.dumps(table.spec.about))
+        with archive.open(_entry(archive, "tokens.json"), "w", force_zip64=True) as file:
             for number, row in enumerate(table.read()):
                 file.write((b",\n" if number else b"[") + _json(row.tokens))
             file.write(b"]" if table.sentences else b"[]")
     return []
+
+
+def _entry(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
+    """A file in an archive, without the time, so that equal runs write equal files."""
+    info = zipfile.ZipInfo(name)
+    info.compress_type = archive.compression
+    info._compresslevel = archive.compresslevel  # type: ignore[attr-defined]
+    return info
 
 
 def write_array(file: IO[bytes], shape: tuple[int, ...], dtype: str, pieces: Iterable[NDArray[Any]]) -> None:

@@ -2,12 +2,13 @@
 
     .NAME.parts/
       run.json, bilmo.lock   see `store.run`
-      00000.part             finished parts, in order
+      000000000000.part      finished parts, named by the number of their first text
       joined/                the output file while the parts are joined
       published.json         hashes of the files that are written beside the output file
 
 A part is a zip. Its comment says what it holds, and ends with the SHA-256 of all bytes before: a part that is missing
-or damaged is computed again, and so are those after it.
+or damaged is computed again, and so are those after it if each continues from the state of the one before. Otherwise
+parts may be finished in any order, by several processes.
 
 Knows: zip, runs, atomic writes. Blind to: how vectors are made.
 """
@@ -20,6 +21,7 @@ import math
 import os
 import shutil
 import zipfile
+from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -45,10 +47,12 @@ HASH_LENGTH = 64
 """Characters of the hash at the end of a part."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Facts:
-    """What a finished part holds."""
+    """What a part holds."""
 
+    first: int
+    """Number of its first text, from 0."""
     sentences: int
     tokens: int
     text: str
@@ -75,18 +79,26 @@ class Part:
 class Parts:
     """The finished parts of one run, in order."""
 
-    def __init__(self, run: Run, spec: VectorSpec, *, overwrite: bool = False) -> None:
-        """`overwrite`: the files that are written may replace files that exist."""
-        self._run, self.spec, self._overwrite = run, spec, overwrite
+    def __init__(self, run: Run, spec: VectorSpec, *, overwrite: bool = False, ordered: bool = False) -> None:
+        """`overwrite`: the files that are written may replace files that exist. `ordered`: see `open_parts`."""
+        self._run, self.spec, self._overwrite, self._ordered = run, spec, overwrite, ordered
         self.facts: list[Facts] = []
-        while (facts := _read_facts(self._path(len(self.facts)))) is not None:
-            self.facts.append(facts)
-        self.drop(len(self.facts))
+        """Of the finished parts, in the order of the text."""
+        for path in sorted(run.work.glob(PARTS)):
+            if path.is_dir():
+                raise OutputError(
+                    f"{path}: is a folder, but bilmo writes a file of this name. Rename it, or remove it."
+                )
+            facts = _read_facts(path)
+            if facts is None or self.path(facts) != path or (ordered and facts.first != self.sentences):
+                path.unlink()
+            else:
+                insort(self.facts, facts)
 
     @property
     def files(self) -> list[Path]:
         """The finished parts."""
-        return [self._path(number) for number in range(len(self.facts))]
+        return [self.path(facts) for facts in self.facts]
 
     @property
     def sentences(self) -> int:
@@ -98,40 +110,32 @@ class Parts:
         """Number of tokens in all parts."""
         return sum(facts.tokens for facts in self.facts)
 
-    def _path(self, number: int) -> Path:
-        return self._run.work / f"{number:05}.part"
+    def path(self, facts: Facts) -> Path:
+        """The file of a part."""
+        return self._run.work / f"{facts.first:012}.part"
 
-    def drop(self, number: int) -> None:
-        """Remove part `number` and those after it, which are useless: each continues the one before."""
-        del self.facts[number:]
-        kept = set(self.files)
-        for file in self._run.work.glob(PARTS):
-            if file not in kept and file.is_dir():
-                raise OutputError(
-                    f"{file}: is a folder, but bilmo writes a file of this name. Rename it, or remove it."
-                )
-            if file not in kept:
-                file.unlink()
+    def drop(self, facts: Facts) -> None:
+        """Remove a part, and those after it if each continues the one before."""
+        at = self.facts.index(facts)
+        for useless in self.facts[at : None if self._ordered else at + 1]:
+            self.path(useless).unlink()
+            self.facts.remove(useless)
 
     @contextmanager
-    def new(self, lengths: Sequence[int], text: str) -> Iterator[Part]:
-        """A part to fill with texts of these numbers of tokens; it is kept on success. `text`: see Facts."""
-        path = self._path(len(self.facts))
-        facts = Facts(len(lengths), sum(lengths), text)
-        with new_file(path) as partial:
-            with zipfile.ZipFile(partial, "w") as archive:
-                with archive.open(VECTORS, "w", force_zip64=True) as file:
-                    numbers = sum(math.prod(self.spec.shape(length)) for length in lengths)
-                    part = Part(file, self.spec, numbers)
-                    yield part
-                archive.writestr(ROWS, json.dumps(part.rows))
-                for name, value in part.state.items():
-                    with archive.open(f"{STATE}{name}.npy", "w") as file:
-                        write_array(file, value.shape, value.dtype.name, [value])
-                archive.comment = json.dumps(asdict(facts)).encode("ascii") + b"0" * HASH_LENGTH
-            _seal(partial)
-            self._run.start()  # there is something to resume from
-        self.facts.append(facts)
+    def new(self, facts: Facts) -> Iterator[Part]:
+        """A part to fill; it is kept on success."""
+        with new_part(self.path(facts), self.spec, facts) as part:
+            yield part
+        self.add(facts)
+
+    def start(self) -> None:
+        """Make the run resumable, before there are parts; without any, nothing is kept."""
+        self._run.start()
+
+    def add(self, facts: Facts) -> None:
+        """A part is finished, by this or another process."""
+        self.start()
+        insort(self.facts, facts)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The recurrent state after the last part."""
@@ -200,6 +204,23 @@ class Parts:
                     yield EmbeddedText(text, tokens, np.frombuffer(raw, kind).reshape(shape))
 
 
+@contextmanager
+def new_part(path: Path, spec: VectorSpec, facts: Facts) -> Iterator[Part]:
+    """A part to fill with the texts that `facts` describes; the file appears on success."""
+    with new_file(path) as partial:
+        with zipfile.ZipFile(partial, "w") as archive:
+            with archive.open(VECTORS, "w", force_zip64=True) as file:
+                size = spec.bytes(sentences=facts.sentences, tokens=facts.tokens)
+                part = Part(file, spec, size // np.dtype(spec.dtype).itemsize)
+                yield part
+            archive.writestr(ROWS, json.dumps(part.rows))
+            for name, value in part.state.items():
+                with archive.open(f"{STATE}{name}.npy", "w") as file:
+                    write_array(file, value.shape, value.dtype.name, [value])
+            archive.comment = json.dumps(asdict(facts)).encode("ascii") + b"0" * HASH_LENGTH
+        _seal(partial)
+
+
 def _seal(path: Path) -> None:
     """Replace the end of a part by the hash of everything before it."""
     with path.open("r+b") as file:
@@ -251,11 +272,18 @@ def folder_of(target: Path) -> Path:
 
 @contextmanager
 def open_parts(
-    target: Path, spec: VectorSpec, identity: Identity | None, beside: Sequence[Path] = (), *, overwrite: bool = False
+    target: Path,
+    spec: VectorSpec,
+    identity: Identity | None,
+    beside: Sequence[Path] = (),
+    *,
+    overwrite: bool = False,
+    ordered: bool = False,
 ) -> Iterator[Parts]:
     """The parts of the run that makes `target`, and `beside`, which must be new; see `open_run` for the rules.
 
     overwrite: they may replace files that exist.
+    ordered: each part continues from the state of the one before, so that no part can be used without all before it.
 
     The finished parts stay until they are joined.
     """
@@ -263,6 +291,10 @@ def open_parts(
         raise OutputError(unwritable_message(target))
     keeps = (PARTS, JOINED, PUBLISHED)
     with open_run(target, folder_of(target), kind="embedding run", identity=identity, keeps=keeps) as run:
-        parts = Parts(run, spec, overwrite=overwrite)
+        parts = Parts(run, spec, overwrite=overwrite, ordered=ordered)
         parts.check_beside(target, beside)
-        yield parts
+        try:
+            yield parts
+        finally:
+            if not any(run.work.glob(PARTS)):
+                run.remove()  # there is nothing to resume from
