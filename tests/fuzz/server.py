@@ -94,7 +94,7 @@ class Requests(Target):
             name: weighted((12, st.sampled_from(GOOD[name])), (1, odd)) if name in GOOD else odd | st.just(True)
             for name in self.fields[path]
         }
-        given = [names for names in GIVEN if set(names) <= set(fields)] or [()]
+        given: list[tuple[str, ...]] = [names for names in GIVEN if set(names) <= set(fields)] or [()]
         rest = st.lists(st.sampled_from(self.fields[path]), max_size=2)
         some = st.tuples(st.sampled_from(given), weighted((1, rest), (2, st.just([])))).map(
             lambda parts: {*parts[0], *parts[1]}
@@ -112,11 +112,12 @@ class Requests(Target):
         )
 
     def check(self, box: Box, case: Any) -> str:
-        files = damage.apply({"body": json.dumps(case["body"]).encode()}, case["edits"])
+        body = damage.apply({"body": json.dumps(case["body"]).encode()}, case["edits"])["body"]
+        assert isinstance(body, bytes)
         headers = {"content-type": case["type"], "accept": case["accept"]}
         self.said.clear()
         try:
-            found = self.client.request(case["method"], case["path"], content=files["body"], headers=headers)
+            found = self.client.request(case["method"], case["path"], content=body, headers=headers)
         except ValueError as error:  # the address or a header cannot be sent
             return REFUSED if "/%ff" in case["path"] else _fail(f"{type(error).__name__}: {error}")
         if found.status_code >= 500 and found.status_code != 501:

@@ -70,7 +70,7 @@ def checked(data: Any, kind: type[Config], where: str) -> Config:
     Values are converted, as "64" to a number, only if the dataclass is not marked as STRICT (see net/config.py).
     """
     try:
-        found = _adapter(kind).validate_python(data)
+        found: Config = _adapter(kind).validate_python(data)  # type: ignore[arg-type]
         mistakes = list(_converted(data, found))[:MOST_MISTAKES] if hasattr(kind, "__pydantic_config__") else []
     except ValidationError as error:
         mistakes = _mistakes(error)
@@ -84,7 +84,7 @@ def checked(data: Any, kind: type[Config], where: str) -> Config:
 
 
 @cache
-def _adapter(kind: type[Config]) -> TypeAdapter[Config]:
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
     """The validation of a dataclass; pydantic takes some milliseconds to build it."""
     return TypeAdapter(kind)
 

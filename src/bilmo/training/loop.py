@@ -254,6 +254,11 @@ class Loop:
         self._summed.finish()
         return found, after
 
+    @property
+    def summed_bytes(self) -> int:
+        """What each process sent of its gradients in the last step."""
+        return self._summed.bytes if self._summed else 0
+
     def try_step(self, text: TextStep) -> float:
         """Run forward and backward without updating weights; returns the seconds."""
         began = time.perf_counter()
