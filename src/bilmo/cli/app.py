@@ -17,7 +17,6 @@ from bilmo.cli import (
     convert,
     embed,
     evaluate,
-    fill,
     finetune,
     get,
     info,
@@ -30,6 +29,7 @@ from bilmo.cli import (
     word_cache,
 )
 from bilmo.cli.options import with_shared_options
+from bilmo.cli.sense import draw, fill, senses
 from bilmo.cli.show import messages, streams
 from bilmo.cli.show.examples import epilog
 from bilmo.cli.tasks import compare, fit, predict, score
@@ -61,6 +61,8 @@ _add(embed.embed)
 _add(word_cache.word_cache)
 _add(similar.similar)
 _add(fill.fill)
+_add(senses.senses)
+_add(draw.draw)
 _add(train.train)
 _add(finetune.finetune)
 _add(plan.plan, computes=False)
