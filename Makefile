@@ -100,7 +100,7 @@ bench: .venv/ready
 
 fuzz: .venv/ready
 	cd tests && ../$(BIN)/python -m fuzz.campaign $(if $(CASES),--cases $(CASES)) $(if $(MINUTES),--minutes $(MINUTES)) \
-	  $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)") $(if $(SAVE),--save)
+	  $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS)) $(if $(ONLY),--only "$(ONLY)") $(if $(SAVE),--save)
 
 clean:
 	rm -rf .venv .venv-plug .venv-light .venv-flair .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site

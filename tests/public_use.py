@@ -25,6 +25,7 @@ from bilmo.embed.perplexity import Perplexity
 from bilmo.embed.texts import Embedded
 from bilmo.generate.network.head import Hypothesis
 from bilmo.net.state import State
+from bilmo.sense.index import Use
 from bilmo.sense.labelled.disambiguator import WordSense
 from bilmo.sense.senses import Sense
 from bilmo.tasks.core.measure import Score
@@ -65,6 +66,19 @@ def embedding() -> None:
     assert_type(elmo.to("cpu"), bilmo.Embedder)
     elmo.save(Path("saved"), dtype="float16")
     elmo.reset()
+
+
+def uses() -> None:
+    """Every use of every word of a text."""
+    elmo = bilmo.load("model", lang="en")
+    index = bilmo.Index.build(elmo, "text.txt", "uses", dtype="int8", progress=False)
+    assert_type(index, bilmo.Index)
+    (found,) = index.search(elmo, "a [cat]", topn=1, same_word=False)
+    assert_type(found, Use)
+    Path("more.txt").write_text("a bird\n", encoding="utf-8")
+    index.add(elmo, ["more.txt"])
+    assert_type(bilmo.Index.open(Path("uses")).search(elmo, "a [cat]"), list[Use])
+    assert len(index) == len(bilmo.Index.open("uses"))
 
 
 def files() -> None:
@@ -176,5 +190,5 @@ def senses() -> None:
 
 
 if __name__ == "__main__":
-    for part in (embedding, files, words, modules, training, tasks, senses):
+    for part in (embedding, uses, files, words, modules, training, tasks, senses):
         part()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -230,3 +231,13 @@ def test_private_operators_are_found():
 def test_a_print_is_found():
     assert prints("def f():\n    print('x')\n") == [2]
     assert prints("'print(1)'  # print(2)\nfile.print(3)\n") == []
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_the_tables_of_rooms_have_every_room_with_its_rank(page):
+    text = (PACKAGE.parents[1] / page).read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| (.*?) \|", text, re.MULTILINE)
+    found = {
+        (name.split("/")[0].removesuffix(".py"), int(rank)) for rank, cell in rows for name in cell.split("`")[1::2]
+    }
+    assert found == set(RANK.items())

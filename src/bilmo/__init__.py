@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from bilmo.net.config import BiLMConfig as BiLMConfig
     from bilmo.net.layers import Layers as Layers
     from bilmo.net.mix import Mix as Mix
+    from bilmo.sense.index import Index as Index
     from bilmo.sense.labelled.disambiguator import Disambiguator as Disambiguator
     from bilmo.sense.senses import Senses as Senses
     from bilmo.tasks.answer.reader import Reader as Reader
@@ -54,6 +55,7 @@ _HOMES = {
     "Disambiguator": "bilmo.sense.labelled.disambiguator",
     "Embedder": "bilmo.embed.embedder",
     "Entailment": "bilmo.tasks.entail.entailment",
+    "Index": "bilmo.sense.index",
     "Layers": "bilmo.net.layers",
     "Mix": "bilmo.net.mix",
     "Reader": "bilmo.tasks.answer.reader",

@@ -25,6 +25,8 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model_folder.write(made(0), here / "model")
     write_hdf5(here / "old", seed=1)
     write_hdf5(here, seed=1, weights_name="single.hdf5", options_name="single_options.json")
+    write_hdf5(here / "two", seed=1, weights_name="a_weights.hdf5", options_name="a_options.json")
+    write_hdf5(here / "two", seed=2, weights_name="b_weights.hdf5", options_name="b_options.json")
     (here / "text.txt").write_text("the cat sat\n" * 30)
     (here / "d.jsonl").write_text('{"text": "the cat sat"}\n' * 3)
     (here / "folder" / "deep").mkdir(parents=True)
@@ -93,6 +95,7 @@ INPUTS = {
     "embed, word cache": (("embed", "model", "text.txt", "--word-cache", "words.jsonl"), "words.jsonl"),
     "embed, weights": (("embed", "old", "text.txt"), "old/weights.hdf5"),
     "embed, weights file": (("embed", "single.hdf5", "text.txt"), "single.hdf5"),
+    "embed, weights beside": (("embed", "two/a_weights.hdf5", "text.txt"), "two/b_weights.hdf5"),
     "cache": (("word-cache", "model", "text.txt"), "text.txt"),
     "cache, weights": (("word-cache", "model", "text.txt"), "model/model.safetensors"),
     "cache, options": (("word-cache", "single.hdf5", "text.txt"), "single_options.json"),
@@ -142,6 +145,25 @@ def test_an_output_in_a_folder_whose_files_are_all_read_is_refused(here, command
     assert (result.code, result.out) == (1, "")
     assert "whose files are all read as text. Choose a folder outside it." in result.err
     assert everything(here) == before
+
+
+@pytest.mark.parametrize("folder", ["saved", "recorded"])
+@pytest.mark.parametrize(
+    "command", [("predict", "saved", "data.tsv"), ("score", "saved", "data.tsv")], ids=lambda c: c[0]
+)
+def test_a_sub_folder_in_a_saved_task_or_its_model_is_no_obstacle(here, command, folder):
+    expected = program(here, *command)
+    (here / folder / "notes").mkdir()
+    output = ("-o", "new.tsv") if command[0] == "predict" else ()
+    result = program(here, *command, *output)
+    (here / folder / "notes").rmdir()
+    assert result.code == expected.code == 0
+    assert (Path("new.tsv").read_text() if output else result.out) == expected.out
+
+
+def test_an_array_may_be_replaced_beside_a_weights_file(here):
+    for more in ((), ("--overwrite",)):
+        assert program(here, "embed", "two/a_weights.hdf5", "text.txt", "-o", "two/v.h5", *more).code == 0
 
 
 def test_an_input_in_the_folder_of_a_run_is_refused(here):

@@ -5,6 +5,7 @@ Runs are forked from one process that has imported everything and computed nothi
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -441,6 +442,23 @@ def test_a_text_that_changes_during_the_run_is_refused_and_nothing_is_published(
     out.unlink()
     events(model, text, out)
     assert_same(found, read(out))
+
+
+@pytest.mark.parametrize("change", ["appended to", "an earlier line is changed"])
+def test_a_text_beside_standard_input_that_changes_during_the_run_is_refused(model, text, out, monkeypatch, change):
+    piped = "one line from a pipe\n" * 20
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(piped.encode())))
+    monkeypatch.setattr(job, "PART_TOKENS", 60)
+    lines = text.read_text(encoding="utf-8").split("\n")
+    run = job.run(bilmo.load(model, lang="spaces"), Inputs((str(text), "-")), out, EmbedSettings(lang="spaces"))
+    for _ in range(4):
+        next(run)
+    text.write_text("\n".join(CHANGES[change](lines)), encoding="utf-8")
+    with pytest.raises(
+        TextError, match=r"^[^,]*text\.txt: changed while it was being embedded, so nothing was written"
+    ):
+        list(run)
+    assert list(out.parent.iterdir()) == []
 
 
 def test_a_text_that_changes_and_changes_back_is_refused_or_right(model, text, out, monkeypatch):

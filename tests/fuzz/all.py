@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuzz import commands, faults, models, runs, sentences, texts
+from fuzz import commands, faults, models, runs, sentences, server, tasks, texts
 from fuzz.target import Target
 
 KINDS: tuple[type[Target], ...] = (
@@ -21,14 +21,18 @@ KINDS: tuple[type[Target], ...] = (
     texts.Dictionaries,
     texts.Recipes,
     texts.TaskData,
+    tasks.OtherTaskData,
     runs.EmbeddingRun,
     runs.TrainingRun,
     runs.TaskRun,
     runs.ClassifierFolder,
     runs.TaggerFolder,
     runs.ForgedTask,
+    tasks.OtherTasks,
+    tasks.OtherForgedTasks,
     sentences.Sentences,
     sentences.Texts,
+    server.Requests,
     commands.Commands,
     faults.Kills,
     faults.TwoRuns,

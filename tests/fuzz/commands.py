@@ -20,7 +20,7 @@ from bilmo.tasks.classify.classifier import Classifier
 from bilmo.tasks.tag.tagger import Tagger
 from fuzz import damage
 from fuzz.forks import Fork
-from fuzz.target import REFUSED, SAME, Box, Failure, Target
+from fuzz.target import REFUSED, SAME, Box, Failure, Target, weighted
 from small_runs import write_text
 
 import old_models
@@ -170,9 +170,8 @@ def values(parameter: Any) -> st.SearchStrategy[str]:
     elif kind is Path or parameter.param_type_name == "argument":
         right = INPUTS
     good = GOOD.get(parameter.name, right)
-    return st.one_of(
-        *[st.sampled_from(good)] * 12, *[st.sampled_from(right)] * 2, st.sampled_from((*ODD, *NUMBERS[:3]))
-    )
+    odd = st.sampled_from((*ODD, *NUMBERS[:3]))
+    return weighted((20, st.sampled_from(good)), (2, st.sampled_from(right)), (1, odd))
 
 
 class Commands(Target):
@@ -233,7 +232,7 @@ class Commands(Target):
             if not flag:
                 given = st.tuples(st.just(parameter.opts[0]), values(parameter)).map(list)
             often = parameter.required or parameter.name in ("output", "recipe", "epochs")
-            parts.append(st.one_of(*[given] * (15 if often else 1), *[st.just([])] * (1 if often else 9)))
+            parts.append(weighted((15, given), (1, st.just([]))) if often else weighted((1, given), (9, st.just([]))))
         line = st.tuples(*parts).map(lambda some: [word for part in some for word in part])
         return st.fixed_dictionaries({"line": line, "stdin": st.integers(0, len(STDIN) - 1)})
 

@@ -15,6 +15,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from bilmo.embed import job
+from bilmo.sense import index_run
 from bilmo.store import model_folder
 from fuzz import damage
 from fuzz.forks import Ended, Fork
@@ -30,6 +31,7 @@ COMMANDS: dict[str, list[str]] = {
     "jsonl": ["embed", "model", "text.txt", "-o", "out.jsonl.gz", "--pool", "mean"],
     "train": ["train", "text.txt", "-o", "out", "--recipe", "recipe.toml"],
     "fit": ["fit", "classify", "model", "--train", "reviews.tsv", "-o", "out", "--epochs", "2", "--hidden", "4"],
+    "index": ["index", "model", "text.txt", "-o", "out", "--lang", "west"],
     "convert": ["convert", "model", "out"],
     "old": ["convert", "model", "out", "--to", "allennlp"],
 }
@@ -64,7 +66,7 @@ class Faults(Target):
     chunk = 40
 
     def prepare(self, box: Box) -> None:
-        job.PART_TOKENS = 60
+        job.PART_TOKENS = index_run.PART_WORDS = 60
         model_folder.write(task_data.made(0), box.case / "model")
         write_text(box.case, lines=40)
         rows = zip(*reversed(task_data.texts(16)), strict=True)

@@ -24,6 +24,12 @@ USERS = tuple(kind for kind in damage.KINDS if kind != "pipe")
 SAME, REFUSED, OTHER = "same", "refused", "other"
 
 
+def weighted(*choices: tuple[int, st.SearchStrategy[Any]]) -> st.SearchStrategy[Any]:
+    """One of these strategies, each as often as its weight says; `st.one_of` ignores a strategy that is repeated."""
+    numbers = [number for number, (weight, _) in enumerate(choices) for _ in range(weight)]
+    return st.sampled_from(numbers).flatmap(lambda number: choices[number][1])
+
+
 class Failure(Exception):  # noqa: N818
     """Something that must not happen, although nothing raised an error."""
 

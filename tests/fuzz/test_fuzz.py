@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fuzz import campaign
 from fuzz.all import TARGETS
-from fuzz.campaign import Row
+from fuzz.campaign import Campaign, Row
 from fuzz.target import SAME, Box, Failure, Target
 from fuzz.worker import Found, Worker
 
@@ -26,7 +26,7 @@ def test_a_few_cases_of_a_target(name, monkeypatch):
     monkeypatch.chdir(TESTS)
     monkeypatch.setattr(campaign, "save", lambda name, failure: "nowhere")
     number = 4 if name in SLOW else 25
-    row = campaign.run_target(name, number, float("inf"), seed=0)
+    row = Campaign(seed=0).run(name, number)
     assert row.failures == {}
     assert row.cases == number
 
@@ -89,37 +89,66 @@ def test_files_outside_are_watched(tmp_path):
 
 
 GUARDED = """
-import sys
+import os, socket, subprocess, sys
 from pathlib import Path
 from fuzz.guard import GUARD, Trespass
 folder = Path(sys.argv[1])
 GUARD.start([folder / "in"])
 GUARD.on = True
 (folder / "in" / "new").write_text("allowed")
-try:
-    (folder / "new").write_text("not allowed")
-except Trespass as error:
-    print(error)
-try:
-    __import__("os").system("true")
-except Trespass as error:
-    print(error)
+touch = ["touch", str(folder / "in" / "started")]
+for what in (
+    lambda: (folder / "new").write_text("not allowed"),
+    lambda: os.system(" ".join(touch)),
+    lambda: subprocess.run(touch),
+    lambda: os.posix_spawn("/usr/bin/touch", touch, {}),
+    lambda: os.execv("/usr/bin/touch", touch),
+    lambda: socket.create_connection(("127.0.0.1", 9)),
+    lambda: socket.create_server(("127.0.0.1", 0)),
+):
+    try:
+        GUARD.trespass = None
+        what()
+        print("allowed")
+    except Trespass as error:
+        print(error)
 """
 
 
-def test_the_guard_refuses_to_write_outside(tmp_path):
+def test_the_guard_refuses_to_write_outside_to_start_programs_and_to_open_connections(tmp_path):
     (tmp_path / "in").mkdir()
     command = [sys.executable, "-c", GUARDED, str(tmp_path)]
     done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, check=True)
-    said = done.stdout.splitlines()
-    assert said[0] == f"open {tmp_path / 'new'}"
+    first, *others = done.stdout.splitlines()
+    assert first == f"open {tmp_path / 'new'}"
+    events = ("os.system", "subprocess.Popen", "os.posix_spawn", "os.exec", "socket.connect", "socket.bind")
+    assert len(others) == len(events)
+    assert all(line.startswith(f"{event}(") for line, event in zip(others, events, strict=True)), others
+    assert [path.name for path in tmp_path.rglob("*")] == ["in", "new"]
     assert (tmp_path / "in" / "new").read_text() == "allowed"
-    assert not (tmp_path / "new").exists()
 
 
 def test_the_table_counts_every_target():
-    rows = {"one": Row(Counter(same=3, refused=1)), "two": Row(Counter(other=2, failed=1), {"x y": {}})}
-    page = campaign.page(rows, "make fuzz CASES=7")
-    assert "| one | 4 | 3 | 1 | 0 | 0 | 0 |" in page
-    assert "| **all** | **7** | 3 | 1 | 2 | **1** | 0 |" in page
+    one, two = Row(Counter(same=3, refused=1), commit="abc"), Row(Counter(other=2, failed=1), {"x y": {}}, commit="def")
+    page = campaign.page({"one": one, "two": two}, "make fuzz CASES=7", left=["three"])
+    assert "| one | 4 | 3 | 1 | 0 | 0 | 0 | abc |" in page
+    assert "| **all** | **7** | 3 | 1 | 2 | **1** | 0 | |" in page
     assert "- two: x y" in page
+    assert "still to be done: three." in page
+
+
+def test_a_campaign_that_was_stopped_is_continued(tmp_path, monkeypatch):
+    """Targets that are done are kept, those with failures are tried again; the page has all of them."""
+    monkeypatch.setattr(campaign, "UNFINISHED", tmp_path / "unfinished.json")
+    monkeypatch.setattr(campaign, "RESULT", tmp_path / "fuzz.md")
+    plan = {"targets": ["one", "two", "three"], "cases": 9, "minutes": None}
+    saved = campaign.Saved(plan, "make fuzz CASES=9")
+    assert saved.read(None) == (None, {})
+    rows = {"three": Row(Counter(same=3), commit="abc"), "two": Row(Counter(failed=3), {"x y": {"case": [1]}})}
+    saved.write(7, rows)
+    assert "SEED=7" in campaign.RESULT.read_text() and "still to be done: one." in campaign.RESULT.read_text()
+    assert saved.read(None) == saved.read(7) == (7, {"three": rows["three"]})
+    assert saved.read(8) == (8, {})
+    assert campaign.Saved(plan | {"cases": 10}, "").read(None) == (None, {})
+    saved.write(7, {"three": rows["three"], "one": Row(Counter(same=3)), "two": Row(Counter(same=3))})
+    assert saved.read(None) == (None, {}) and "| **9** |" in campaign.RESULT.read_text()

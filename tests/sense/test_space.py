@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from bilmo.embed.brackets import marked
 from bilmo.embed.embedder import Embedder
 from bilmo.embed.word_space import Whitening
 from bilmo.errors import TextError
 from bilmo.sense import space as module
 from bilmo.sense.places import in_line
 from bilmo.sense.space import Space, embedded, sampled
+from bilmo.text.brackets import marked
 
 from task_data import made
 
@@ -38,7 +38,7 @@ def test_a_space_centres_whitens_and_scales_the_vectors_of_all_words():
 
 def test_the_vector_of_a_marked_word_is_that_of_its_use_in_the_text():
     space = Space.of_lines(ELMO, LINES)
-    asked = space.vector(ELMO, *marked(ELMO, "He sat on the [bank]. She ran!"))
+    asked = space.vector(ELMO, *marked(ELMO.split, "He sat on the [bank]. She ran!"))
     place, vectors = next(space.uses(ELMO, places()))
     assert np.allclose(asked, vectors[place.words.index(4)], atol=1e-5)
 

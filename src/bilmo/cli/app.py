@@ -24,12 +24,11 @@ from bilmo.cli import (
     plan,
     probability,
     serve,
-    similar,
     train,
     word_cache,
 )
 from bilmo.cli.options import with_shared_options
-from bilmo.cli.sense import draw, fill, senses
+from bilmo.cli.sense import draw, fill, index, senses, similar
 from bilmo.cli.show import messages, streams
 from bilmo.cli.show.examples import epilog
 from bilmo.cli.tasks import compare, fit, predict, score
@@ -60,6 +59,7 @@ _add(convert.convert)
 _add(convert.export)
 _add(embed.embed)
 _add(word_cache.word_cache)
+_add(index.index)
 _add(similar.similar)
 _add(fill.fill)
 _add(senses.senses)

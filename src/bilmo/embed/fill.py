@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bilmo.embed.brackets import marked
 from bilmo.embed.loaded import LoadedModel
 from bilmo.errors import ConfigError
 from bilmo.ids.vocab import Vocab
+from bilmo.text.brackets import marked
 
 PRIOR = 1.0
 """How much of the prior is taken out when the directions are combined; benchmarks/fill.py compares the choices."""
@@ -53,7 +53,7 @@ class Filled:
 
 def fill(elmo: LoadedModel, text: str, topn: int) -> Filled:
     """The most likely words in place of the word in square brackets."""
-    return fill_at(elmo, *marked(elmo, text), topn)
+    return fill_at(elmo, *marked(elmo.split, text), topn)
 
 
 def fill_at(elmo: LoadedModel, sentence: list[str], position: int, topn: int) -> Filled:

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -117,6 +117,11 @@ class Inputs:
     def piped(self) -> bool:
         """Whether standard input is one of the inputs, which can be read only once."""
         return str(STDIN) in self.arguments
+
+    @property
+    def without_stdin(self) -> Inputs:
+        """The inputs that can be read again."""
+        return replace(self, arguments=tuple(argument for argument in self.arguments if argument != str(STDIN)))
 
     def survey(self) -> Survey:
         """Read everything: count it, check it, and compute its fingerprint."""

@@ -167,12 +167,13 @@ def _run(
     if not overwrite and os.path.lexists(output):
         raise OutputError(f"{output}: already exists. Choose another name, or replace the file with --overwrite.")
     spec = replace(settings.spec(elmo), about=settings.about(elmo))
-    survey = None if inputs.piped else inputs.survey()
-    identity = None if survey is None else _identity(elmo, survey.digest, settings)
+    stored = inputs.without_stdin
+    survey = stored.survey()
+    identity = None if inputs.piped else _identity(elmo, survey.digest, settings)
     beside, ordered = embeddings.beside(output), elmo.start == "carry"
     with open_parts(output, spec, identity, beside, overwrite=overwrite, ordered=ordered) as parts:
         sentences = size = characters = None
-        if survey is not None:
+        if not inputs.piped:
             sentences, characters = survey.lines, survey.characters
             tokens = _expected_tokens(elmo, inputs, characters)
             size = embeddings.size(output, spec, sentences=sentences, tokens=tokens)
@@ -184,7 +185,7 @@ def _run(
         yield Started(sentences, size, len(parts.files), parts.sentences, characters, done)
         digest = TextDigest()
         yield from _compute(elmo, _cuts(elmo, inputs, parts, digest), parts, settings, workers)
-        if survey is not None and (digest.value != survey.digest or inputs.survey() != survey):
+        if (digest.value != survey.digest and not inputs.piped) or stored.survey() != survey:
             raise _changed(inputs, output, parts)
         with parts.join(output) as path:
             notes = embeddings.write(path, parts.table(), compress=settings.compress)
@@ -268,8 +269,9 @@ def _fill(part: Part, elmo: Embedder, settings: EmbedSettings, cut: Cut) -> Iter
 
 def _changed(inputs: Inputs, output: Path, parts: Parts) -> TextError:
     first = f"remove {folder_of(output)}, then " if parts.facts else ""
+    names = ", ".join(map(str, inputs.without_stdin.paths))
     return TextError(
-        f"{', '.join(map(str, inputs.paths))}: changed while it was being embedded, so nothing was written. "
+        f"{names}: changed while it was being embedded, so nothing was written. "
         f"When it is complete, {first}run the same command again."
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from bilmo.errors import BilmoError, CannotConvert, NotAModel, WeightsError
@@ -23,6 +23,8 @@ from bilmo.text.files import lines
 
 RECURRENT = {"RNN_0", "RNN_1", "RNN", "rnn"}
 """Top-level names of recurrent weights; a file with one of them is a weights file."""
+BESIDE = {"embedding", "softmax"}
+"""Top-level names of word vectors and of a softmax, which may be in files of their own."""
 
 
 def read_hdf5(folder: Path, weights: Path | None = None) -> Bundle:
@@ -58,6 +60,18 @@ def has_weights(folder: Path) -> bool:
     return any(hdf5.is_hdf5(file) for file in _files(folder))
 
 
+def weights_in(folder: Path) -> list[Path]:
+    """The HDF5 files of a folder that contain weights, of one model or of several."""
+    found = []
+    for path in _files(folder):
+        with suppress(BilmoError, OSError):
+            if hdf5.is_hdf5(path):
+                with hdf5.WeightsFile(path) as file:
+                    if file.top & (RECURRENT | BESIDE):
+                        found.append(path)
+    return found
+
+
 def _files(folder: Path) -> list[Path]:
     return sorted(file for file in folder.iterdir() if file.is_file())
 
@@ -82,7 +96,7 @@ def _weights_files(
             continue
         if top & RECURRENT:
             main.append(file)
-        elif top & {"embedding", "softmax"}:
+        elif top & BESIDE:
             others.append(file)
     if chosen:
         main = [file for file in main if file.path == chosen]

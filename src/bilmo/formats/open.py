@@ -107,7 +107,8 @@ def files_of(path: Path) -> list[Path]:
         return [file for file in path.iterdir() if file.is_file()]
     prefix = path.stem if path.suffix == ".index" else path.name  # of a checkpoint
     shared = [*path.parent.glob("*options.json"), *path.parent.glob("vocab*.txt*")]
-    return [path, *(file for file in path.parent.glob("*") if file.name.startswith(f"{prefix}.")), *shared]
+    beside = bilmtf.weights_in(path.parent) if path.is_file() and hdf5.is_hdf5(path) else []
+    return [path, *(file for file in path.parent.glob("*") if file.name.startswith(f"{prefix}.")), *shared, *beside]
 
 
 def _read_zip(path: Path) -> Bundle:

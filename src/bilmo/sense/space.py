@@ -7,7 +7,7 @@ cosines of unrelated uses are high. A `Space` takes that part out, with statisti
     space = Space.of_files(elmo, paths)
     for place, vectors in space.uses(elmo, in_files(elmo, paths)):
         ...                                    # one vector of length 1 for each of place.words
-    vector = space.vector(elmo, *marked(elmo, "He sat on the [bank]."))
+    vector = space.vector(elmo, *marked(elmo.split, "He sat on the [bank]."))
 
 Knows: Embedder, places. Blind to: what is searched for.
 """

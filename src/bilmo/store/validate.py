@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -69,7 +70,7 @@ def checked(data: Any, kind: type[Config], where: str) -> Config:
     Values are converted, as "64" to a number, only if the dataclass is not marked as STRICT (see net/config.py).
     """
     try:
-        found = TypeAdapter(kind).validate_python(data)
+        found: Config = _adapter(kind).validate_python(data)  # type: ignore[arg-type]
         mistakes = list(_converted(data, found))[:MOST_MISTAKES] if hasattr(kind, "__pydantic_config__") else []
     except ValidationError as error:
         mistakes = _mistakes(error)
@@ -80,6 +81,12 @@ def checked(data: Any, kind: type[Config], where: str) -> Config:
     if mistakes:
         raise ConfigError(f"{where}: invalid settings.\n" + "\n".join(mistakes))
     return found
+
+
+@cache
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    """The validation of a dataclass; pydantic takes some milliseconds to build it."""
+    return TypeAdapter(kind)
 
 
 def _converted(data: Any, found: Any, place: str = "") -> Iterator[str]:

@@ -14,7 +14,6 @@ import numpy as np
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from bilmo.embed.brackets import marked
 from bilmo.embed.embedder import Embedder
 from bilmo.embed.fill import fill_at
 from bilmo.embed.probability import ScoredSentence, scored
@@ -22,6 +21,7 @@ from bilmo.embed.texts import Floats, token_count
 from bilmo.embed.word_space import unit
 from bilmo.errors import TextError, VocabError
 from bilmo.ids.chars import ByteChars, Chars
+from bilmo.text.brackets import marked
 from bilmo.web import encode
 from bilmo.web.bodies import Answer, FillBody, PlaceBody, SimilarBody, TextBody, WordsAnswer, WordsBody
 from bilmo.web.limits import Limits
@@ -143,7 +143,7 @@ def _place(elmo: Embedder, body: PlaceBody, limits: Limits) -> tuple[list[str], 
     if body.tokens is None:
         if body.text is None or body.position is not None:
             raise TextError("give a text with one word in square brackets, or tokens and position")
-        sentence, position = marked(elmo, body.text)
+        sentence, position = marked(elmo.split, body.text)
     elif body.text is not None or body.position is None or body.position >= len(body.tokens):
         raise TextError(f"give tokens and position, a number below that of the tokens ({len(body.tokens)}), not text")
     else:

@@ -55,9 +55,15 @@ EXAMPLES = {
         "bilmo serve en --task my-tagger --port 8081",
         "bilmo serve en --host 0.0.0.0 --token-file token.txt",
     ),
+    "index": (
+        "bilmo index en text.txt -o uses",
+        "bilmo index en more.txt -o uses --add",
+    ),
     "similar": (
         "bilmo similar en river",
         "bilmo similar en bank --in text.txt --number 5",
+        'bilmo similar en "He sat on the [bank] of the river." --in text.txt',
+        'bilmo similar en "He sat on the [bank] of the river." --in uses --same-word',
     ),
     "fit": (
         "bilmo fit classify en --train reviews.tsv -o my-classifier",

@@ -1,18 +1,18 @@
 """A text with one word in square brackets, such as "on the [mat]".
 
-Knows: LoadedModel, offsets. Blind to: what the word is asked for.
+Knows: splitting, offsets. Blind to: what the word is asked for.
 """
 
 from __future__ import annotations
 
 from itertools import chain
 
-from bilmo.embed.loaded import LoadedModel
 from bilmo.errors import TextError
 from bilmo.text.offsets import offsets
+from bilmo.text.split import Splitter
 
 
-def marked(elmo: LoadedModel, text: str) -> tuple[list[str], int]:
+def marked(split: Splitter, text: str) -> tuple[list[str], int]:
     """The sentence with the word in square brackets, without the brackets, and the position of the word."""
     if text.count("[") != 1 or text.count("]") != 1 or text.index("]") < text.index("["):
         raise TextError(
@@ -23,7 +23,7 @@ def marked(elmo: LoadedModel, text: str) -> tuple[list[str], int]:
     if not text[first:last].strip():
         raise TextError("the square brackets are empty; put a word in them")
     plain = text.replace("[", " ").replace("]", " ")  # of the same length, and no word continues across a bracket
-    sentences = list(elmo.split(plain))
+    sentences = split(plain)
     tokens = list(chain.from_iterable(sentences))
     places = offsets(plain, tokens)
     inside = [number for number, (begin, end) in enumerate(places) if begin < last and end > first]

@@ -1,0 +1,240 @@
+"""An index: every use of every word of a text, to be searched by meaning.
+
+    index = Index.build("en", "text.txt", "uses")
+    index = Index.open("uses")                                    # at once, whatever its size
+    for use in index.search(elmo, "He sat on the [bank]."):
+        print(use.cosine, use.file, use.line, use.text)
+
+Knows: Embedder, segments, the run that builds. Blind to: the command line.
+"""
+
+# W width of a vector
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
+from heapq import nsmallest
+from os import PathLike
+from pathlib import Path
+from typing import Self, Unpack, get_args
+
+from bilmo import progress as bars
+from bilmo.embed.embedder import Embedder
+from bilmo.embed.load import load
+from bilmo.embed.options import LoadOptions
+from bilmo.errors import ConfigError, TextError
+from bilmo.formats.open import files_of
+from bilmo.net.mix import How
+from bilmo.sense import index_run, nearest_uses
+from bilmo.sense.index_folder import (
+    CELLS,
+    REMEDY,
+    STATISTICS,
+    IndexConfig,
+    read_config,
+    read_segment,
+    read_statistics,
+    segment_folder,
+)
+from bilmo.sense.index_run import Event, check_model
+from bilmo.sense.places import Place, in_files
+from bilmo.sense.segment import Floats, Stored
+from bilmo.sense.space import MIX, Space
+from bilmo.store.hashed_folder import HashedFolder
+from bilmo.store.output import check_output
+from bilmo.text.brackets import marked
+from bilmo.text.files import STDIN, Paths, listed_paths
+
+log = logging.getLogger("bilmo")
+
+
+@dataclass(frozen=True)
+class Use:
+    """A word in a sentence of a text that was searched."""
+
+    cosine: float
+    word: str
+    text: str
+    """The sentence as it is written, with the word in square brackets."""
+    file: str
+    line: int
+    """Number of the line in the file, from 1."""
+    tokens: list[str]
+    """The tokens of the sentence."""
+    position: int
+    """Where among the tokens the word stands."""
+
+
+class Index:
+    """Every use of every word of a text, each with its vector; on disk, read in place."""
+
+    def __init__(self, folder: Path) -> None:
+        """Use `Index.open`."""
+        self.folder = folder
+        self._read()
+
+    def _read(self) -> None:
+        self.config: IndexConfig = read_config(self.folder)
+        self._files = HashedFolder(self.folder, self.config.sha256, REMEDY)
+        self._files.check(STATISTICS)
+        self._space = Space(index_run.mix_of(self.config), read_statistics(self.folder))
+        self._segments = [read_segment(self.folder, number, self.config) for number in range(len(self.config.texts))]
+        self._cells: dict[int, nearest_uses.Approximate] = {}
+        slow = sum(added.uses for added in self.config.texts if added.approximate)
+        if slow and not nearest_uses.installed():
+            log.info(
+                "%s: all %s uses are compared; search is faster with faiss: pip install 'bilmo[search]'", self, slow
+            )
+
+    @classmethod
+    def open(cls, folder: str | PathLike[str]) -> Self:
+        """Open an index at once. Large files are read in place, and each block is checked when it is first read."""
+        return cls(Path(folder))
+
+    @classmethod
+    def build(
+        cls,
+        model: str | PathLike[str] | Embedder,
+        texts: Paths,
+        folder: str | PathLike[str],
+        *,
+        mix: How = MIX,
+        dtype: Stored = "float16",
+        progress: bool = False,
+        **loading: Unpack[LoadOptions],
+    ) -> Self:
+        """Index every use of every word of text files of any size, as `bilmo index` does.
+
+        The same call resumes a run that was interrupted; the folder appears when it is complete.
+
+        model: the name or the path of a model, or a loaded model.
+        texts: a text file, a folder of text files, or several of them.
+        folder: the folder to write.
+        mix: the layers that are compared, as in `Embedder.embed`; the default is the best for nearest uses.
+        dtype: number format of the stored vectors; "int8" takes half the space of "float16".
+        progress: show a progress bar on a terminal or in a notebook.
+        loading: settings of `bilmo.load`, such as `lang="zh"`; a loaded model keeps its own.
+        """
+        events = index_events(model, texts, folder, mix=mix, dtype=dtype, progress=progress, loading=loading)
+        _to_the_end(events, progress)
+        return cls(Path(folder))
+
+    def add(self, model: Embedder, texts: Paths, *, progress: bool = False) -> None:
+        """Add the uses of more texts. The statistics stay those of the first texts.
+
+        model: the model that the index was built with. The other arguments are those of `build`.
+        """
+        _to_the_end(index_events(model, texts, self.folder, add=True, progress=progress), progress)
+        self._read()
+
+    def __len__(self) -> int:
+        """Number of uses."""
+        return sum(map(len, self._segments))
+
+    def __repr__(self) -> str:
+        return f"Index({str(self.folder)!r}, uses={len(self)}, model={self.config.model_name!r})"
+
+    def search(self, model: Embedder, text: str, topn: int = 10, *, same_word: bool = False) -> list[Use]:
+        """The uses nearest to the word in square brackets, as in "He sat on the [bank].", nearest first.
+
+        model: the model that the index was built with.
+        same_word: only uses of the same word, whether its letters are large or small.
+        """
+        if topn < 1:
+            raise ConfigError(f"topn is {topn}; it must be 1 or more")
+        check_model(model, self.folder, self.config)
+        sentence, position = marked(model.split, text)
+        vector = self._space.vector(model, sentence, position)
+        return self.nearest(vector, topn, word=sentence[position] if same_word else None)
+
+    def nearest(self, vector: Floats, topn: int, *, word: str | None = None) -> list[Use]:
+        """The uses nearest to a vector (W,) of length 1; with `word`, only uses of this word."""
+        found: list[tuple[float, int, int]] = []
+        for number, segment in enumerate(self._segments):
+            among = None if word is None else segment.uses_of(word)
+            if among is None and (cells := self._approximate(number)):
+                uses, cosines = cells.nearest(segment, vector, topn)
+            else:
+                uses, cosines = nearest_uses.nearest(segment, vector, topn, among)
+            found += [(-float(cosine), number, int(use)) for use, cosine in zip(uses, cosines, strict=True)]
+        if word is not None and not found:
+            raise TextError(f"{word!r} is not used in {self.folder}; without same_word, other words are searched too")
+        return [_use(-cosine, *self._segments[number].place(use)) for cosine, number, use in nsmallest(topn, found)]
+
+    def _approximate(self, number: int) -> nearest_uses.Approximate | None:
+        """The structure for approximate search of a segment, if it has one and faiss is there."""
+        if not self.config.texts[number].approximate or not nearest_uses.installed():
+            return None
+        if number not in self._cells:
+            self._cells[number] = nearest_uses.Approximate(self._files.check(f"{segment_folder(number)}/{CELLS}"))
+        return self._cells[number]
+
+
+def _use(cosine: float, place: Place, position: int) -> Use:
+    text = place.marked(position)
+    return Use(cosine, place.tokens[position], text, place.file, place.line, place.tokens, position)
+
+
+def index_events(
+    model: str | PathLike[str] | Embedder,
+    texts: Paths,
+    folder: str | PathLike[str],
+    *,
+    mix: How = MIX,
+    dtype: Stored = "float16",
+    add: bool = False,
+    progress: bool = False,
+    loading: LoadOptions | None = None,
+) -> Generator[Event, None, None]:
+    """The run of `Index.build` or, with `add`, of `Index.add`: it advances as its events are read."""
+    paths, output = listed_paths(texts), Path(folder)
+    for path in paths:
+        if path != STDIN and not path.exists():
+            raise TextError(f"{path}: there is no such file")
+    if dtype not in get_args(Stored):
+        raise ConfigError(f"dtype is {dtype!r}; accepted: {', '.join(get_args(Stored))}")
+    if add:
+        read_config(output)  # refuses what is not an index
+    check_output([output], texts=paths, files=[] if isinstance(model, Embedder) else files_of(Path(model)))
+    if isinstance(model, Embedder):
+        if loading:
+            raise ConfigError(f"{', '.join(loading)}: a loaded model keeps its own settings; load it again with others")
+        elmo, name = model, ""
+    else:
+        with bars.working("loading the model", show=progress):
+            elmo, name = load(model, **(loading or {})), Path(model).name
+    return index_run.run(elmo, paths, output, mix=mix, stored=dtype, name=name, add=add)
+
+
+def _to_the_end(events: Iterable[Event], progress: bool) -> None:
+    with bars.embedding(show=progress) as bar:
+        for event in events:
+            if isinstance(event, index_run.Started):
+                bar.start(event.characters, event.done_characters)
+            elif isinstance(event, index_run.Step):
+                bar.advance(event.characters, event.words)
+
+
+def search_files(elmo: Embedder, texts: Sequence[Path], text: str, topn: int, *, same_word: bool = False) -> list[Use]:
+    """What `Index.search` finds, exactly and without an index: the texts are read twice, a part at a time."""
+    if STDIN in texts:
+        raise TextError(f"{STDIN}: standard input can be read only once, and a search needs two passes. Name a file.")
+    sentence, position = marked(elmo.split, text)
+    space = Space.of_files(elmo, texts)
+    vector = space.vector(elmo, sentence, position)
+    word = sentence[position].casefold() if same_word else None
+
+    def asked(token: str) -> bool:
+        return word is None or token.casefold() == word
+
+    places = (place for place in in_files(elmo, texts) if any(asked(place.tokens[k]) for k in place.words))
+    best: list[tuple[float, int, Place, int]] = []
+    for number, (place, vectors) in enumerate(space.uses(elmo, places)):
+        cosines = (vectors * vector).sum(axis=1)
+        here = [(-float(cosine), number, place, k) for cosine, k in zip(cosines, place.words, strict=True)]
+        best = nsmallest(topn, best + [one for one in here if asked(place.tokens[one[3]])], key=lambda one: one[:2])
+    if not best:
+        raise TextError(f"{sentence[position]!r} is not used in the text")
+    return [_use(-cosine, place, position) for cosine, _, place, position in best]

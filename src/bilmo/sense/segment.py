@@ -1,0 +1,236 @@
+"""One folder of an index: the uses of the texts that were indexed together. It never changes once it is complete.
+
+    vectors.bin      one row per use: the vector, as float16 or int8
+    words.bin        per use: the number of its word
+    uses.bin         per use: its sentence, and its position there
+    sentences.bin    per sentence: where it stands in text.bin, its file, its line
+    text.bin         the tokens of all sentences
+    names.json       the words and the names of the files; while the segment is built, also how far it is
+    hashes.bin       of all blocks of all .bin files, in this order
+
+While it is built, rows are appended, and names.json is replaced when a part is on the disk: a run that was stopped
+continues from there.
+
+Knows: places, files read in place. Blind to: models, how vectors are compared.
+"""
+
+# N uses, W width of a vector
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bilmo.embed.word_space import unit
+from bilmo.errors import BilmoError
+from bilmo.sense.mapped_file import MappedRows, block_hashes, hashes_length
+from bilmo.sense.places import Place
+from bilmo.store.atomic import new_file, sync
+from bilmo.store.validate import checked, parse_json
+
+Floats = NDArray[np.float32]
+Stored = Literal["float16", "int8"]
+
+VECTORS, WORDS, USES, SENTENCES, TEXT = "vectors.bin", "words.bin", "uses.bin", "sentences.bin", "text.bin"
+NAMES, HASHES = "names.json", "hashes.bin"
+LARGEST_NAMES = 1 << 32
+"""Bytes of names.json, which grows with the number of distinct words."""
+USE = np.dtype([("sentence", "<u4"), ("position", "<u4")])
+SENTENCE = np.dtype([("begin", "<u8"), ("length", "<u4"), ("file", "<u4"), ("line", "<u4")])
+END = "\n"
+"""After each token in text.bin; a space before it means that white space follows the token."""
+
+
+@dataclass
+class Names:
+    """The content of names.json."""
+
+    words: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Bytes of each file."""
+    lines: int = 0
+    """Lines of text that are done."""
+    text: str = ""
+    """A fingerprint of these lines."""
+
+
+def kinds(width: int, stored: Stored) -> dict[str, np.dtype[Any]]:
+    """The rows of each file."""
+    vector = np.dtype(("<f2" if stored == "float16" else "i1", (width,)))
+    return {VECTORS: vector, WORDS: np.dtype("<u4"), USES: USE, SENTENCES: SENTENCE, TEXT: np.dtype("u1")}
+
+
+class NewSegment:
+    """A segment that is being built; it continues where `commit` was last called."""
+
+    def __init__(self, folder: Path, width: int, stored: Stored) -> None:
+        self.folder, self._kinds, self._stored = folder, kinds(width, stored), stored
+        folder.mkdir(exist_ok=True)
+        self.names = _read_names(folder / NAMES)
+        sizes = self.names.sizes
+        for name in self._kinds:
+            (folder / name).touch()
+            if (folder / name).stat().st_size < sizes.get(name, 0):  # the user changed it: start over
+                self.names, sizes = Names(), {}
+        self._files = {name: (folder / name).open("r+b") for name in self._kinds}
+        for name, file in self._files.items():
+            file.truncate(sizes.get(name, 0))
+            file.seek(0, os.SEEK_END)
+        self._numbers = {word: number for number, word in enumerate(self.names.words)}
+        self._rows = {name: sizes.get(name, 0) // kind.itemsize for name, kind in self._kinds.items()}
+
+    @property
+    def uses(self) -> int:
+        """Uses so far."""
+        return self._rows[WORDS]
+
+    @property
+    def sentences(self) -> int:
+        """Sentences so far."""
+        return self._rows[SENTENCES]
+
+    def add(self, places: Sequence[Place], vectors: Sequence[Floats]) -> None:
+        """Append sentences and the vectors of their words."""
+        words, uses, sentences, texts = [], [], [], []
+        begin = self._rows[TEXT]
+        for number, place in enumerate(places, start=self._rows[SENTENCES]):
+            pairs = zip(place.tokens, place.spaced, strict=True)
+            text = "".join(f"{token} {END}" if space else token + END for token, space in pairs).encode()
+            if not self.names.files or self.names.files[-1] != place.file:
+                self.names.files.append(place.file)
+            sentences.append((begin, len(text), len(self.names.files) - 1, place.line))
+            begin += len(text)
+            texts.append(text)
+            for position in place.words:
+                words.append(self._numbers.setdefault(place.tokens[position], len(self._numbers)))
+                uses.append((number, position))
+        values = np.concatenate(vectors) if len(vectors) else np.empty((0, 0), np.float32)
+        self._write(VECTORS, packed(values, self._stored).tobytes())
+        for name, rows in ((WORDS, words), (USES, uses), (SENTENCES, sentences)):
+            self._write(name, np.array(rows, dtype=self._kinds[name]).tobytes())
+        self._write(TEXT, b"".join(texts))
+
+    def _write(self, name: str, data: bytes) -> None:
+        self._files[name].write(data)
+        self._rows[name] += len(data) // self._kinds[name].itemsize
+
+    def commit(self, lines: int, text: str) -> None:
+        """Make what was added last: the next NewSegment of this folder continues from here. See Names."""
+        for file in self._files.values():
+            file.flush()
+            os.fsync(file.fileno())
+        sizes = {name: self._rows[name] * kind.itemsize for name, kind in self._kinds.items()}
+        self.names = Names(list(self._numbers), self.names.files, sizes, lines, text)
+        with new_file(self.folder / NAMES) as partial:
+            partial.write_text(json.dumps(asdict(self.names)), encoding="utf-8")
+
+    def close(self) -> None:
+        """Close the files; what was not committed is dropped by the next NewSegment."""
+        for file in self._files.values():
+            file.close()
+
+    def hash_blocks(self) -> None:
+        """Complete the segment, after the last commit."""
+        self.close()
+        with new_file(self.folder / HASHES) as partial:
+            partial.write_bytes(b"".join(block_hashes(self.folder / name) for name in self._kinds))
+        sync(self.folder)
+
+
+def _read_names(path: Path) -> Names:
+    """How far a segment is; nothing, if it was not started."""
+    try:
+        return read_names(path)
+    except BilmoError:
+        return Names()
+
+
+def read_names(path: Path) -> Names:
+    """The content of names.json."""
+    return checked(parse_json(path, LARGEST_NAMES), Names, str(path))
+
+
+def packed(values: Floats, stored: Stored) -> NDArray[Any]:
+    """Vectors of length 1 as they are stored."""
+    if stored == "float16":
+        return np.asarray(values, dtype="<f2")
+    largest = np.abs(values).max(axis=-1, keepdims=True, initial=1e-12)
+    return np.asarray(np.rint(values * (127 / largest)), dtype="i1")
+
+
+def unpacked(values: NDArray[Any]) -> Floats:
+    """Stored vectors; those of int8 get their length back, which is 1."""
+    found = values.astype(np.float32)
+    return unit(found) if values.dtype == np.int8 else found
+
+
+_NONE = np.empty(0, dtype=np.intp)
+
+
+class Segment:
+    """A complete segment, read in place."""
+
+    def __init__(self, folder: Path, width: int, stored: Stored, hashes: bytes, names: Names, remedy: str) -> None:
+        self._names = names
+        at = 0
+        files: dict[str, MappedRows] = {}
+        for name, kind in kinds(width, stored).items():
+            size = names.sizes.get(name, 0)
+            length = hashes_length(size)
+            files[name] = MappedRows(folder / name, kind, size // kind.itemsize, hashes[at : at + length], remedy)
+            at += length
+        self._files: Mapping[str, MappedRows] = files
+
+    def __len__(self) -> int:
+        return len(self._files[WORDS])
+
+    @property
+    def sentences(self) -> int:
+        """Number of sentences."""
+        return len(self._files[SENTENCES])
+
+    @cached_property
+    def _numbers(self) -> dict[str, list[int]]:
+        """The numbers of words by what they are in small letters."""
+        found = defaultdict(list)
+        for number, word in enumerate(self._names.words):
+            found[word.casefold()].append(number)
+        return found
+
+    def part(self, begin: int, end: int) -> Floats:
+        """The vectors (N, W) of neighbouring uses."""
+        return unpacked(self._files[VECTORS].part(begin, end))
+
+    def take(self, uses: NDArray[np.intp]) -> Floats:
+        """The vectors (N, W) of some uses."""
+        return unpacked(self._files[VECTORS].take(uses))
+
+    def uses_of(self, word: str) -> NDArray[np.intp]:
+        """The numbers of all uses of a word, whether its letters are large or small."""
+        wanted = self._numbers.get(word.casefold(), [])
+        return np.flatnonzero(np.isin(self._files[WORDS].part(0, len(self)), wanted)) if wanted else _NONE
+
+    def place(self, use: int) -> tuple[Place, int]:
+        """The sentence of a use, and its position there."""
+        (found,) = self._files[USES].part(use, use + 1)
+        (sentence,) = self._files[SENTENCES].part(int(found["sentence"]), int(found["sentence"]) + 1)
+        begin = int(sentence["begin"])
+        text = self._files[TEXT].part(begin, begin + int(sentence["length"])).tobytes().decode()
+        pieces = text.split(END)[:-1]
+        place = Place(
+            [piece.removesuffix(" ") for piece in pieces],
+            [piece.endswith(" ") for piece in pieces],
+            self._names.files[int(sentence["file"])],
+            int(sentence["line"]),
+        )
+        return place, int(found["position"])
