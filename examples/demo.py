@@ -197,6 +197,7 @@ def main() -> None:
     (OUT / "report.html").write_text(page(parts), encoding="utf-8")
     print(f"\nThe same as a page: {(OUT / 'report.html').resolve().as_uri()}\n\nTry next:")
     print("\n".join(f"  .venv/bin/{command}" for command in NEXT))
+    print("\nA page to play with, at http://127.0.0.1:8080 while this runs:\n  .venv/bin/bilmo serve")
 
 
 if __name__ == "__main__":

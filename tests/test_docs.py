@@ -5,8 +5,11 @@ import json
 import random
 import re
 import shlex
+import subprocess
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 import torch
 
@@ -17,7 +20,7 @@ from bilmo.store import model_folder as folder
 from bilmo.store.bundle import Bundle
 from bilmo.store.published import published
 from file_server import serving
-from program import program
+from program import program, started
 from sense_data import write_sense_files
 
 ROOT = Path(__file__).parents[1]
@@ -137,9 +140,16 @@ def test_commands_run(page, workplace):
         (workplace / "model").rename(workplace / "other")
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    served: list[tuple[subprocess.Popen[str], str]] = []
     for line in commands(page):
         name, *rest = shlex.split(line)
-        if name == "make":
+        if rest[:1] == ["serve"]:
+            served.append(answering(workplace, rest))
+        elif name == "curl":
+            asked, body, address = rest
+            assert asked == "--json"
+            assert httpx.post(served[-1][1] + urlsplit(address).path, json=json.loads(body)).status_code == 200
+        elif name == "make":
             assert rest[0] in targets
         elif name == "pip":
             assert line in script
@@ -151,6 +161,20 @@ def test_commands_run(page, workplace):
             assert name == "bilmo", f"{page.name} shows a command that no test runs: {line}"
             done = program(workplace, *rest)
             assert done.code == 0, f"{line}\n{done.err}"
+    for process, _ in served:
+        process.terminate()
+        assert process.communicate(timeout=60) == ("", "") and process.returncode == 0
+
+
+def answering(folder, arguments):
+    """A server on a free port, and its address."""
+    process = started(folder, *arguments, "--port", 0)
+    line = process.stderr.readline()
+    assert " on http://" in line, line + process.communicate()[1]
+    address = line.split(" on ")[1].strip()
+    with httpx.Client(transport=httpx.HTTPTransport(retries=8)) as client:
+        assert client.get(f"{address}/health").status_code == 200
+    return process, address
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -76,7 +76,7 @@ def test_finetune_gives_the_model_of_the_command(place):
 @pytest.mark.parametrize(
     ("wrong", "error", "said"),
     [
-        ({"minuts": 3}, ConfigError, "there is no setting 'minuts'; accepted: lang, dictionary, held_out, min_count"),
+        ({"minuts": 3}, ConfigError, "there is no setting 'minuts'; accepted: lang, dictionary, held_out, max_words"),
         ({"width": 0}, ConfigError, "width is 0; it must be 1 or more"),
         ({"width": "wide"}, ConfigError, "network.width"),
         ({"minutes": 1, "epochs": 1}, ConfigError, "minutes and epochs are both given"),

@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bilmo.training.corpus
+import bilmo.training.recipe
 from bilmo.errors import DamagedFile, TextError
 from bilmo.training.corpus import Corpus, build
+from small_runs import write_text
 
 FILES = ("train.ids", "train.ends", "held_out.ids", "held_out.ends", "words.txt", "counts.npy")
 LINES = [f"{word} cat sat on mat number {n} ." for n in range(200) for word in ("the", "a")]
@@ -70,6 +72,51 @@ def test_any_text_comes_back(tmp_path_factory, sentences):
         return
     found = words_of(corpus, "train") + words_of(corpus, "held_out")
     assert sorted(found) == sorted(line.split() for line in lines if line.split())
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.lists(st.text(alphabet="abcdef字<", min_size=1, max_size=2), max_size=6), min_size=8, max_size=40),
+    st.integers(4, 30),
+)
+def test_a_bound_on_words_keeps_the_most_frequent_ones_and_counts_them_exactly(tmp_path_factory, sentences, most):
+    lines = [" ".join(sentence) for sentence in sentences] + ["held out", "one more", "and another"]
+    folder = tmp_path_factory.mktemp("corpus")
+    try:
+        whole = build(lines, "spaces", folder / "whole", held_out=0.5, seed=2)
+    except TextError:
+        return
+    before = bilmo.training.corpus.FILES_AT_ONCE
+    bilmo.training.corpus.FILES_AT_ONCE = 3
+    try:
+        some = build(lines, "spaces", folder / "some", held_out=0.5, seed=2, max_words=most)
+    finally:
+        bilmo.training.corpus.FILES_AT_ONCE = before
+    counts = dict(zip(whole.words, whole.counts.tolist(), strict=True))
+    least = some.facts.least
+    kept = [word for word in whole.words[3:] if counts[word] >= least]
+    assert some.words == [*whole.words[:3], *kept]
+    assert len(some.words) <= most + 3
+    if least:  # one more count would have been too many words
+        assert sum(count >= least - 1 for count in counts.values()) > most
+    assert some.counts[3:].tolist() == [counts[word] for word in kept]
+    assert some.counts.sum() == whole.counts.sum()
+    for side in ("train", "held_out"):
+        expected = [[word if word in some.words else "<UNK>" for word in row] for row in words_of(whole, side)]
+        assert words_of(some, side) == expected
+    assert {path.name for path in (folder / "some").iterdir()} == {path.name for path in (folder / "whole").iterdir()}
+
+
+def test_a_bound_on_words_is_said_and_too_small_a_bound_is_refused(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_text(tmp_path, words=tuple(f"w{k}" for k in range(80)))
+    monkeypatch.setattr(bilmo.training.recipe, "FEWEST_WORDS", 10)
+    command = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml", "--epochs", 0.1)
+    done = run(*command, "--max-words", 40)
+    assert done.code == 0 and "times in the training text are read as <UNK> (max_words is 40)" in done.err
+    assert len((tmp_path / "model" / "vocab.txt").read_text().splitlines()) <= 43
+    refused = run(*command, "--max-words", 9)
+    assert refused.code == 1 and "max_words is 9; it must be from 10" in refused.err
 
 
 def test_a_text_that_is_held_out_completely_is_refused(tmp_path):

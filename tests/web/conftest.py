@@ -23,7 +23,7 @@ def serving(folder: Path, *arguments: object) -> Iterator[httpx.Client]:
     found = re.search(r"on (http://\S+)", line)
     if not found:
         raise AssertionError(line + process.communicate()[1])
-    with httpx.Client(base_url=found[1], timeout=60) as client:
+    with httpx.Client(base_url=found[1], timeout=60, transport=httpx.HTTPTransport(retries=5)) as client:
         try:
             yield client
         finally:

@@ -177,6 +177,7 @@ def test_state(server):
         ("/embed", {"text": ["a"] * 1025}, 413, "1,024"),
         ("/embed", {"text": "a " * 4097}, 413, "4,096"),
         ("/embed", {"tokens": ["a" * 300_000]}, 413, "4,096"),
+        ("/embed", {"text": ["a b c d e f g h i j k l m n o p "] * 512, "layers": True}, 413, "would take"),
         ("/v1/embeddings", {"model": "en", "input": [1, 2, 3]}, 422, "string"),
         ("/v1/embeddings", {"model": "en", "input": "a", "dimensions": 5}, 422, "have 256"),
         ("/v1/embeddings", {"model": "no", "input": "a"}, 404, "there is no model"),

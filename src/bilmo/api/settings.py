@@ -14,6 +14,7 @@ class RecipeSettings(TypedDict, total=False):
     lang: str
     dictionary: str | None
     held_out: float
+    max_words: int | None
     min_count: int
     vocab_size: int | None
 

@@ -62,6 +62,10 @@ def train(
     layers: Annotated[int | None, _setting("Number of recurrent layers in each direction.")] = None,
     cells: Annotated[int | None, _setting("Number of memory cells in an LSTM layer.")] = None,
     width: Annotated[int | None, _setting("Width of one direction; a token vector is twice as wide.")] = None,
+    max_words: Annotated[
+        int | None,
+        _setting("Maximum number of distinct words in memory; rarer words are read as `<UNK>`. For very large texts."),
+    ] = None,
     min_count: Annotated[int | None, _setting("Minimum count of a word; rarer words are not predicted.")] = None,
     vocab_size: Annotated[
         int | None, _setting("Maximum number of words to predict; the most frequent ones are kept.")
@@ -103,6 +107,7 @@ def train(
         "layers": layers,
         "cells": cells,
         "width": width,
+        "max_words": max_words,
         "min_count": min_count,
         "vocab_size": vocab_size,
         "context": context,

@@ -1,7 +1,8 @@
 """Text to ids on disk, once: the distinct words in descending order of frequency, and every sentence as word ids.
 
 Text is held out by whole lines (paragraphs), chosen by their content, so that no paragraph is on both sides, however
-often it occurs. Memory grows with the number of distinct words only.
+often it occurs. Memory grows with the number of distinct words only, or not at all: with `max_words`, words are counted
+in blocks of the text, whose counts are merged on disk, and the rarest words become `<UNK>`.
 
 Knows: text, vocab, numpy. Blind to: networks, recipes.
 """
@@ -9,11 +10,15 @@ Knows: text, vocab, numpy. Blind to: networks, recipes.
 from __future__ import annotations
 
 import hashlib
+import heapq
 import os
 from array import array
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -21,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilmo.errors import ConfigError, DamagedFile, TextError
-from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END
+from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END, UNKNOWN
 from bilmo.ids.vocab import MARKS
 from bilmo.ids.windows import Text
 from bilmo.net.config import STRICT
@@ -36,6 +41,8 @@ SIDES: tuple[Side, ...] = ("train", "held_out")
 PARTS = {"ids": "<u4", "ends": "<i8"}
 IDS_AT_ONCE = 1 << 20
 """Ids in memory at a time when they are renumbered."""
+FILES_AT_ONCE = 100
+"""Blocks of words that are merged at a time."""
 FACTS, FORMAT = "facts.json", 2
 """Format 1 had no number."""
 
@@ -52,6 +59,8 @@ class Facts:
     """Distinct words, including the three marks."""
     tokens: dict[Side, int]
     sentences: dict[Side, int]
+    least: int = 0
+    """Words that occur less often in the training text were replaced by `<UNK>`, because of `max_words`."""
     bilmo_corpus: int = FORMAT
     sha256: dict[str, str] = field(default_factory=dict)
     """Of each file; empty in a corpus that was made before files were hashed."""
@@ -136,12 +145,17 @@ def build(
     held_out: float,
     seed: int,
     dictionary: Dictionary | None = None,
+    max_words: int | None = None,
 ) -> Corpus:
-    """Read text once, split it as `lang` says, and write its ids; the folder appears when it is complete."""
+    """Read text once, split it as `lang` says, and write its ids; the folder appears when it is complete.
+
+    max_words: distinct words in memory, and in the corpus; the most frequent ones are kept.
+    """
     split = splitter(lang, dictionary)
     with new_folder(folder) as partial:
         numbers: dict[str, int] = {mark: n for n, mark in enumerate(MARKS)}  # by first occurrence
         counts = array("q", [0] * len(MARKS))
+        blocks = _Blocks(partial)
         with ExitStack() as stack:
             writers = {side: _Writer(stack, partial, side) for side in SIDES}
             for line in lines:
@@ -153,6 +167,9 @@ def build(
                         for id in ids:
                             counts[id] += 1
                     writers[side].add(ids)
+                    if max_words is not None and len(numbers) >= max_words:
+                        blocks.add(numbers, counts, {side: writers[side].tokens for side in SIDES})
+                        numbers, counts = {mark: n for n, mark in enumerate(MARKS)}, array("q", [0] * len(MARKS))
         sentences = {side: writers[side].sentences for side in SIDES}
         if not any(sentences.values()):
             raise TextError("the text has no sentences to train on: every line is blank")
@@ -162,18 +179,27 @@ def build(
                 f"the text has {sum(sentences.values())} sentences, and {which} chosen as held-out text (a share of "
                 f"{held_out}). Use more text, shorter lines, or a recipe file with another held_out."
             )
-        order = _by_count(list(numbers), np.asarray(counts))
-        for side in SIDES:
-            _renumber(partial / f"{side}.ids", order)
-        words = list(numbers)
+        words, totals, least = list(numbers), np.asarray(counts), 0
+        if max_words is not None and blocks.ends:
+            blocks.add(numbers, counts, {side: writers[side].tokens for side in SIDES})
+            words, totals, least = blocks.merged(max_words)
+        order = _by_count(words, totals)
+        new = np.empty(len(order), dtype=PARTS["ids"])
+        new[order] = np.arange(len(order), dtype=np.uint32)
+        if blocks.ends:
+            blocks.renumber({word: int(new[n]) for n, word in enumerate(words)})
+        else:
+            for side in SIDES:
+                _renumber(partial / f"{side}.ids", new)
         text = "".join(f"{words[n]}\n" for n in order)
         (partial / "words.txt").write_text(text, encoding="utf-8", newline="\n")
-        np.save(partial / "counts.npy", np.asarray(counts)[order])
+        np.save(partial / "counts.npy", totals[order])
         facts = Facts(
             lang=lang,
             words=len(words),
             tokens={side: writers[side].tokens for side in SIDES},
             sentences=sentences,
+            least=least,
         )
         files = NewFolder(partial)
         for file in sorted(partial.iterdir()):
@@ -199,6 +225,91 @@ class _Writer:
         array("q", [self.tokens]).tofile(self._files["ends"])
 
 
+class _Blocks:
+    """Blocks of a text, whose words are numbered and counted separately, so that only one block is in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.ends: list[dict[Side, int]] = []
+        """Where each block ends in the ids of each side."""
+
+    def add(self, numbers: dict[str, int], counts: array[int], ends: dict[Side, int]) -> None:
+        """Write the words of a block in their order, each with its count and its number."""
+        with self._file(len(self.ends)).open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{counts[n]} {n} {word}\n" for word, n in sorted(numbers.items()))
+        self.ends.append(ends)
+
+    def merged(self, most: int) -> tuple[list[str], NDArray[np.int64], int]:
+        """The marks and the most frequent words, their counts, and the least count of a word that is kept.
+
+        The count of `<UNK>` is that of all words that are not kept.
+        """
+        number_with = Counter(count for _, count in self._totals())
+        least, kept = 0, sum(number_with.values())
+        for count in sorted(number_with):
+            if kept <= most:
+                break
+            kept -= number_with[count]
+            least = count + 1
+        found = dict.fromkeys(MARKS, 0)
+        for word, count in self._totals():
+            if count >= least or word in found:
+                found[word] = found.get(word, 0) + count
+            else:
+                found[UNKNOWN] += count
+        for path in self._folder.glob("merged-*.txt"):
+            path.unlink()
+        return list(found), np.array(list(found.values()), dtype=np.int64), least
+
+    def renumber(self, ids: dict[str, int]) -> None:
+        """Turn the numbers of all blocks into final ids, and remove the blocks."""
+        begins = dict.fromkeys(SIDES, 0)
+        for number, ends in enumerate(self.ends):
+            path = self._file(number)
+            new = np.empty(_lines(path), dtype=PARTS["ids"])
+            for _, n, word in _entries(path):
+                new[n] = ids.get(word, ids[UNKNOWN])
+            for side in SIDES:
+                _renumber(self._folder / f"{side}.ids", new, begins[side], ends[side])
+            begins = ends
+            path.unlink()
+
+    def _totals(self) -> Iterator[tuple[str, int]]:
+        """Every distinct word of all blocks with its count, in the order of words."""
+        files = [self._file(number) for number in range(len(self.ends))]
+        while len(files) > FILES_AT_ONCE:  # a process may open only some hundreds
+            some, files = files[:FILES_AT_ONCE], files[FILES_AT_ONCE:]
+            path = self._folder / f"merged-{some[0].stem}.txt"
+            if not path.exists():
+                with path.open("w", encoding="utf-8", newline="\n") as file:
+                    file.writelines(f"{count} 0 {word}\n" for word, count in _summed(some))
+            files.append(path)
+        yield from _summed(files)
+
+    def _file(self, number: int) -> Path:
+        return self._folder / f"block-{number}.txt"
+
+
+def _summed(files: list[Path]) -> Iterator[tuple[str, int]]:
+    """Every distinct word of some blocks with its count, in the order of words."""
+    merged = heapq.merge(*map(_entries, files), key=itemgetter(2))
+    for word, same in groupby(merged, key=itemgetter(2)):
+        yield word, sum(count for count, _, _ in same)
+
+
+def _entries(path: Path) -> Iterator[tuple[int, int, str]]:
+    """Count, number and word of each line of a block."""
+    with path.open(encoding="utf-8", newline="\n") as lines:
+        for line in lines:
+            count, number, word = line.removesuffix("\n").split(" ", 2)
+            yield int(count), int(number), word
+
+
+def _lines(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(1 for _ in file)
+
+
 def _share(line: str, seed: int) -> float:
     """A number from 0 to 1 that depends only on the text of the line and the seed."""
     digest = hashlib.blake2b(line.strip().encode("utf-8", "surrogatepass"), digest_size=8, key=str(seed).encode())
@@ -211,11 +322,12 @@ def _by_count(words: list[str], counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.array([*range(len(MARKS)), *rest], dtype=np.int64)
 
 
-def _renumber(path: Path, order: NDArray[np.int64]) -> None:
-    """Turn first-occurrence numbers into final ids, in place, piece by piece."""
-    new = np.empty(len(order), dtype=PARTS["ids"])
-    new[order] = np.arange(len(order), dtype=np.uint32)
+def _renumber(path: Path, new: NDArray[np.uint32], begin: int = 0, end: int | None = None) -> None:
+    """Turn numbers into final ids, in place, piece by piece; `begin` and `end` count ids."""
     with path.open("r+b") as file:  # not mapped, because then all of it would end up in memory
-        while piece := file.read(new.itemsize * IDS_AT_ONCE):
+        file.seek(begin * new.itemsize)
+        left = IDS_AT_ONCE if end is None else end - begin
+        while piece := file.read(new.itemsize * min(left, IDS_AT_ONCE)):
+            left -= 0 if end is None else len(piece) // new.itemsize
             file.seek(-len(piece), os.SEEK_CUR)
             file.write(new[np.frombuffer(piece, dtype=PARTS["ids"])].tobytes())

@@ -27,6 +27,8 @@ WORDS = {"+".join(kinds): frozenset(kinds) for kinds in (
 """Accepted values of `words`, and the parts that each joins; a file name follows "vectors:"."""
 LARGEST, LONGEST_LINE = 1 << 16, 1000
 """Bytes of a recipe file, and characters of a line in it."""
+FEWEST_WORDS = 10_000
+"""Smallest bound on distinct words; a smaller one would cut a text into thousands of blocks."""
 MAX_RATE = 1000
 """Highest learning rate and weight decay; no optimizer works with a thousandth of it."""
 SHIPPED = ("tiny", "novel", "small", "original", "finetune", "en", "zh")
@@ -44,6 +46,9 @@ class TextRecipe:
     """zh: a file of words that are never split, one per line; it is saved with the model."""
     held_out: float = 0.02
     """Share of the paragraphs that are used for evaluation instead of training."""
+    max_words: int | None = None
+    """Distinct words of the text that are kept, the most frequent ones; rarer words are read as `<UNK>`. It bounds the
+    memory of a large text; none means all words."""
     min_count: int = 1
     """Rarer words count as `<UNK>` when they are predicted; as input they keep their characters."""
     vocab_size: int | None = None
@@ -52,6 +57,8 @@ class TextRecipe:
     def __post_init__(self) -> None:
         _check(self, "held_out", lambda value: 0 < value < 1, "above 0 and below 1")
         _check(self, "min_count", lambda value: 1 <= value <= MAX_SIZE, f"from 1 to {MAX_SIZE}")
+        several = f"from {FEWEST_WORDS} to {MAX_SIZE}"
+        _check(self, "max_words", lambda value: value is None or FEWEST_WORDS <= value <= MAX_SIZE, several)
         least = len(MARKS) + 1
         needed = f"above {len(MARKS)}, the marks, and at most {MAX_SIZE}"
         _check(self, "vocab_size", lambda value: value is None or least <= value <= MAX_SIZE, needed)

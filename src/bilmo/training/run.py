@@ -119,6 +119,11 @@ def train(
         notes = []
         if unread:
             notes = ["standard input is not read; the run continues with the text that it was started with"]
+        if corpus.facts.least:
+            notes.append(
+                f"words that occur less than {corpus.facts.least} times in the training text are read as <UNK> "
+                f"(max_words is {recipe.text.max_words:,})"
+            )
         if loop.progress.finished and loop.to_be_continued():
             notes.append(
                 f"the run was complete after {loop.progress.steps:,} steps; it continues to {recipe.train.length}"
@@ -259,6 +264,7 @@ def _corpus(
         held_out=recipe.text.held_out,
         seed=recipe.train.seed,
         dictionary=dictionary,
+        max_words=recipe.text.max_words,
     )
 
 

@@ -5,7 +5,9 @@ Knows: FastAPI. Blind to: sockets, the command line.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,13 +21,15 @@ from starlette.staticfiles import StaticFiles
 from bilmo import __version__
 from bilmo.errors import BilmoError
 from bilmo.web import asking, embedding, predicting, state
-from bilmo.web.guard import Guard
+from bilmo.web.bodies import ErrorAnswer
+from bilmo.web.guard import FAILED, Guard
 from bilmo.web.limits import Limits
 from bilmo.web.metrics import Metrics
 from bilmo.web.refused import Refused, error, status_of
 from bilmo.web.served import Served
 from bilmo.web.worker import Worker
 
+ERRORS: dict[int | str, dict[str, Any]] = {"default": {"model": ErrorAnswer, "description": "An error."}}
 PAGE = Path(__file__).parent / "page"
 """The files of the page."""
 
@@ -42,6 +46,8 @@ def application(
 
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:
+        # A few threads: each keeps memory of its own that it has used once.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2, "bilmo-answers"))
         app.state.worker = Worker(queue=limits.queue, observer=metrics)
         metrics.watch(lambda: app.state.worker.waiting)
         try:
@@ -49,7 +55,7 @@ def application(
         finally:
             await app.state.worker.close()
 
-    app = FastAPI(title="bilmo", version=__version__, lifespan=running, docs_url=None, redoc_url=None)
+    app = FastAPI(title="bilmo", version=__version__, lifespan=running, docs_url=None, redoc_url=None, responses=ERRORS)
     app.state.served, app.state.limits, app.state.token = served, limits, token is not None
     app.state.metrics = metrics
     for router in (embedding.router, asking.router, predicting.router, state.router):
@@ -59,6 +65,7 @@ def application(
     app.add_exception_handler(BilmoError, _users_error)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(Exception, _failed)
     files = {f"/{file.relative_to(PAGE).as_posix()}" for file in PAGE.rglob("*") if file.is_file()}
     return Guard(
         app,
@@ -81,6 +88,11 @@ def _users_error(_: Request, problem: Any) -> JSONResponse:
 
 def _http(_: Request, problem: Any) -> JSONResponse:
     return JSONResponse(error(problem.status_code, str(problem.detail)), problem.status_code, problem.headers)
+
+
+def _failed(_: Request, problem: Any) -> JSONResponse:
+    """The guard logs it."""
+    return JSONResponse(error(500, FAILED), 500)
 
 
 def _invalid(_: Request, problem: Any) -> JSONResponse:

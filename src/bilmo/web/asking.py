@@ -20,13 +20,14 @@ from bilmo.embed.probability import ScoredSentence, scored
 from bilmo.embed.texts import Floats, token_count
 from bilmo.embed.word_space import unit
 from bilmo.errors import TextError, VocabError
+from bilmo.ids.batch import Sentence
 from bilmo.ids.chars import ByteChars, Chars
 from bilmo.text.brackets import marked
 from bilmo.web import encode
 from bilmo.web.bodies import Answer, FillBody, PlaceBody, SimilarBody, TextBody, WordsAnswer, WordsBody
 from bilmo.web.limits import Limits
 from bilmo.web.refused import Refused
-from bilmo.web.texts import Given, embedded, listed, split
+from bilmo.web.texts import Given, embedded, listed, numbers_in, split
 
 router = APIRouter()
 
@@ -80,9 +81,10 @@ async def similar(body: SimilarBody, request: Request) -> Response:
     given: list[Given] = list(body.among)
     if len(given) >= state.limits.texts:
         raise Refused(413, f"there are {len(given):,} texts; a request may have {state.limits.texts - 1:,}")
-    rows = await split(elmo, given, state.limits)
-    vectors = await embedded(state.worker, elmo, [[sentence], *rows], mix=body.mix)
-    uses = [(k, [t for s in row for t in s]) for k, row in enumerate(rows)]
+    rows: list[list[Sentence]] = [[sentence], *await split(elmo, given, state.limits)]
+    request.state.hold(4 * numbers_in(elmo, rows, body.mix, "none"))
+    vectors = await embedded(state.worker, elmo, rows, mix=body.mix)
+    uses = [(k, [t for s in row for t in s]) for k, row in enumerate(rows[1:])]
     word = sentence[position] if body.same_word else None
     near = await asyncio.to_thread(_nearest, vectors[0][position], vectors[1:], uses, word, body.n)
     return _answer({"model": name, "tokens": sentence, "position": position, "uses": near})

@@ -15,9 +15,9 @@ Vectors = list[Any] | str
 
 
 class Body(BaseModel):
-    """A request; unknown fields are errors."""
+    """A request; unknown fields and values of another type are errors."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class ModelBody(Body):
@@ -68,6 +68,8 @@ class EmbedAnswer(BaseModel):
 
 class OpenAIBody(BaseModel):
     """OpenAI's request for embeddings; fields that do not matter here are ignored."""
+
+    model_config = ConfigDict(strict=True)
 
     model: str
     input: str | Annotated[list[str], Field(min_length=1)] = Field(description="A text or a list of texts.")
@@ -170,7 +172,7 @@ class PredictBody(Body):
 
     text: str | list[str] | None = None
     tokens: Tokens | list[Tokens] | None = None
-    pairs: list[tuple[str | Tokens, str | Tokens]] | None = None
+    pairs: list[Annotated[list[str | Tokens], Field(min_length=2, max_length=2)]] | None = None
     context: str | None = None
     questions: list[str] | None = None
     documents: list[list[Tokens]] | None = None

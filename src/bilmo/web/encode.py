@@ -23,6 +23,9 @@ from bilmo.errors import TextError, need
 NPY = "application/x-npy"
 ARROW = "application/vnd.apache.arrow.stream"
 JSON = "application/json"
+BASE64 = "base64"
+BYTES = {NPY: 4, ARROW: 4, JSON: 14, BASE64: 5.4}
+"""Bytes of a number in each form, roughly."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +60,8 @@ def embed_answer(model: str, found: Sequence[Found], *, in_base64: bool) -> byte
     return as_json({"model": model})[:-1] + b', "results": [' + b", ".join(parts) + b"]}"
 
 
-def npy(found: Sequence[Found], *, pooled: bool) -> bytes:
+def npy(vectors: Sequence[Floats], *, pooled: bool) -> bytes:
     """One array: (S, ...) if pooled, otherwise the tokens of all texts, (N, W) or (L+1, N, W)."""
-    vectors = [one.vectors for one in found]
     if not vectors:
         raise TextError("an array needs at least one text")
     file = io.BytesIO()
@@ -95,9 +97,9 @@ def arrow(found: Sequence[Found], *, pooled: bool) -> bytes:
     return bytes(sink.getvalue())
 
 
-def vectors_alone(found: Sequence[Found]) -> bytes:
+def vectors_alone(vectors: Sequence[Floats]) -> bytes:
     """The vectors as a JSON list with one entry per text."""
-    return f"[{', '.join(numbers(one.vectors) for one in found)}]".encode("ascii")
+    return f"[{', '.join(numbers(one) for one in vectors)}]".encode("ascii")
 
 
 def openai_answer(model: str, vectors: Sequence[Floats], tokens: int, *, in_base64: bool) -> bytes:

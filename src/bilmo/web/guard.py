@@ -12,6 +12,7 @@ import logging
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -34,6 +35,11 @@ SECURITY = {
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 }
 """Headers of every answer. The page may load nothing from elsewhere, and no other page may contain it."""
+DISCARD, DISCARD_SECONDS = 1 << 24, 2.0
+"""How much of the body of a refused request is read and thrown away, and for how long."""
+FAILED = "the server failed; its log says where"
+PIECE = 1 << 18
+"""Bytes of an answer that are handed to the connection at a time."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -60,42 +66,57 @@ class Guard:
         self._token = None if token is None else token.encode()
         self._open = frozenset(open_paths)
         self._held = 0
-        """Bytes of all bodies that are being received or answered."""
+        """Bytes of all requests and answers that are under way."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or the start and the end of the server."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begin, status = time.perf_counter(), 0
+        begin, status, whole = time.perf_counter(), 0, False
 
         async def sent(message: Message) -> None:
-            nonlocal status
+            nonlocal status, whole
             if message["type"] == "http.response.start":
                 status = message["status"]
                 names = {name for name, _ in message["headers"]}
                 more = [(name.encode(), value.encode()) for name, value in SECURITY.items()]
                 message["headers"] = [*message["headers"], *(pair for pair in more if pair[0] not in names)]
-            await send(message)
+            rest = message.get("body", b"")
+            while len(rest) > PIECE:  # the next piece waits until the client has taken the last one
+                await send({"type": "http.response.body", "body": rest[:PIECE], "more_body": True})
+                rest = rest[PIECE:]
+                await asyncio.sleep(0)  # the connection may notice that the client has gone
+            await send({**message, "body": rest} if "body" in message else message)
+            whole = message["type"] == "http.response.body" and not message.get("more_body", False)
 
-        held = 0
+        held, read = 0, False
+
+        def hold(size: int) -> None:
+            nonlocal held
+            if self._held + size > self._limits.memory:
+                raise Refused(503, "the requests under way are too large together; try again", {"Retry-After": "1"})
+            self._held += size
+            held += size
+
         try:
             self._check(scope)
             body = b""
             if scope["method"] in ("POST", "PUT", "PATCH"):
-                body = await self._body(scope, receive)
-                held = len(body)
+                body = await self._body(scope, receive, hold)
+            read = True
+            scope.setdefault("state", {})["hold"] = hold
             await self._answered(scope, body, receive, sent, lambda: status > 0)
         except Refused as refused:
-            # A body that was not read would be taken for the next request, so the connection ends.
-            closing = {"connection": "close"} if held == 0 and scope["method"] == "POST" else {}
+            closing = {} if read or await _discarded(scope, receive) else {"connection": "close"}
             await _answer(sent, refused.status, refused.message, refused.headers | closing)
         except Exception as problem:
             place = traceback.extract_tb(problem.__traceback__)[-1]
             LOG.error("a request failed: %s in %s, line %d", type(problem).__name__, place.filename, place.lineno)
-            if status:
+            if not status:
+                await _answer(sent, 500, FAILED, {})
+            elif not whole:
                 raise ConnectionAbortedError from None  # an answer that is cut off must not look complete
-            await _answer(sent, 500, "the server failed; its log says where", {})
         finally:
             self._held -= held
             self._observe(scope, status, time.perf_counter() - begin)
@@ -115,7 +136,7 @@ class Guard:
                 message = "the token is missing or wrong; send the header Authorization: Bearer TOKEN"
                 raise Refused(401, message, {"www-authenticate": "Bearer"})
 
-    async def _body(self, scope: Scope, receive: Receive) -> bytes:
+    async def _body(self, scope: Scope, receive: Receive, hold: Callable[[int], None]) -> bytes:
         """The whole body. A body that is too large is refused before it is read, if it says its size."""
         headers = dict(scope["headers"])
         kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
@@ -133,18 +154,12 @@ class Guard:
                         raise Refused(400, "the client has gone")
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
-                    self._held += len(parts[-1])
+                    hold(len(parts[-1]))
                     more = message.get("more_body", False)
                     if size > self._limits.body:
                         raise self._too_large()
-                    if self._held > self._limits.bodies:
-                        raise Refused(503, "the requests under way are too large together; try again", _SOON)
-        except BaseException as problem:
-            self._held -= size
-            if isinstance(problem, TimeoutError):
-                seconds = f"{self._limits.send_seconds:g}"
-                raise Refused(408, f"the body did not arrive within {seconds} s") from None
-            raise
+        except TimeoutError:
+            raise Refused(408, f"the body did not arrive within {self._limits.send_seconds:g} s") from None
         return b"".join(parts)
 
     def _too_large(self) -> Refused:
@@ -178,7 +193,23 @@ class Guard:
             await asyncio.wait({route, gone})
 
 
-_SOON = {"Retry-After": "1"}
+async def _discarded(scope: Scope, receive: Receive) -> bool:
+    """Whether the body of a refused request could be read to its end.
+
+    A connection that is closed with unread bytes is reset, and then the client may not see the answer. A client that
+    sends far too much, or waits for permission to send, gets the answer at once.
+    """
+    if dict(scope["headers"]).get(b"expect"):
+        return False
+    left = DISCARD
+    with suppress(TimeoutError):
+        async with asyncio.timeout(DISCARD_SECONDS):
+            while left > 0:
+                message = await receive()
+                left -= len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return True
+    return False
 
 
 async def _gone(receive: Receive) -> None:

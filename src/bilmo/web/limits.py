@@ -26,5 +26,7 @@ class Limits:
     """Time in which a client must send a request, and in which it must take the next part of an answer."""
     connections: int = 512
     """Open connections."""
-    bodies: int = 1 << 26
-    """Bytes of all request bodies that are being received or answered."""
+    answer: int = 1 << 26
+    """Bytes of one answer, vectors counted as they are sent."""
+    memory: int = 1 << 28
+    """Bytes of all requests and answers that are under way."""

@@ -82,7 +82,7 @@ def _examples(estimator: AnyEstimator, body: PredictBody, limits: Limits) -> Exa
     if body.questions is not None:
         inputs: Sequence[Any] = [(body.context, question) for question in body.questions]
     elif body.pairs is not None:
-        inputs = body.pairs
+        inputs = [tuple(pair) for pair in body.pairs]
     elif body.documents is not None:
         inputs = body.documents
     elif body.tokens is not None:

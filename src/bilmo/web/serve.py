@@ -6,6 +6,7 @@ Knows: uvicorn. Blind to: routes, the command line.
 from __future__ import annotations
 
 import logging
+import math
 import signal
 import socket
 from collections.abc import Iterator
@@ -21,8 +22,6 @@ from bilmo.web.limits import Limits
 from bilmo.web.protocol import protocol
 from bilmo.web.served import Served
 
-GRACE = 30
-"""Seconds in which requests that are under way are finished when the server stops."""
 KEEP_ALIVE = 15
 """Seconds that a connection may wait for its next request."""
 LEAST_TOKEN = 16
@@ -86,7 +85,7 @@ def run(served: Served, sock: socket.socket, *, limits: Limits, hosts: list[str]
         lifespan="on",
         limit_concurrency=limits.connections,
         timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=GRACE,
+        timeout_graceful_shutdown=math.ceil(limits.seconds + limits.send_seconds),  # all that a request may take
     )
     _Server(config).run(sockets=[sock])
 

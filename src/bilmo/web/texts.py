@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 from itertools import chain
-from typing import Literal
 
 from bilmo.embed.embedder import Embedder
 from bilmo.embed.options import All, Pool
@@ -69,12 +68,28 @@ async def embedded(
     """One array per text, from a batch with the texts of other requests that use the same model and mix."""
     mix = tuple(mix) if isinstance(mix, list) else mix
     _check(elmo, mix)
-    found = await worker.texts(
-        (id(elmo), mix), partial(elmo.embed_rows, mix=mix), rows, [token_count(row) for row in rows]
+    return await worker.texts(
+        (id(elmo), mix),
+        partial(_vectors, elmo, mix),
+        [(row, pool, normalize) for row in rows],
+        [token_count(row) for row in rows],
     )
-    if pool == "none" and not normalize:
-        return found
-    return [joined([one], pool, "float32", normalize=normalize) for one in found]
+
+
+def _vectors(elmo: Embedder, mix: How | All, texts: Sequence[tuple[list[Sentence], Pool, bool]]) -> list[Floats]:
+    """The vectors of texts that are pooled in different ways."""
+    vectors = elmo.embed_rows([row for row, _, _ in texts], mix=mix)
+    return [
+        joined([one], pool, "float32", normalize=normalize)
+        for one, (_, pool, normalize) in zip(vectors, texts, strict=True)
+    ]
+
+
+def numbers_in(elmo: Embedder, rows: Sequence[list[Sentence]], mix: How | All, pool: Pool) -> int:
+    """How many numbers the vectors of some texts have."""
+    per_token = {"all": elmo.config.layers + 1, "concat": elmo.config.layers}
+    many = len(rows) if pool != "none" else sum(len(sentence) for row in rows for sentence in row)
+    return many * elmo.config.vector_width * (per_token.get(mix, 1) if isinstance(mix, str) else 1)
 
 
 def _check(elmo: Embedder, mix: How | All) -> None:
@@ -85,19 +100,10 @@ def _check(elmo: Embedder, mix: How | All) -> None:
         raise ConfigError(f"layers are numbered 0 (the word) to {most}; found {mix!r}")
 
 
-async def with_tokens(
-    worker: Worker,
-    elmo: Embedder,
-    given: Sequence[Given],
-    limits: Limits,
-    *,
-    mix: How | All,
-    pool: Pool,
-    normalize: bool,
+def with_tokens(
+    elmo: Embedder, given: Sequence[Given], rows: Sequence[list[Sentence]], vectors: Sequence[Floats]
 ) -> list[Found]:
     """Each text with its tokens, their places and its vectors."""
-    rows = await split(elmo, given, limits)
-    vectors = await embedded(worker, elmo, rows, mix=mix, pool=pool, normalize=normalize)
     return [
         Found(
             list(chain.from_iterable(row)),
@@ -107,6 +113,3 @@ async def with_tokens(
         )
         for one, row, values in zip(given, rows, vectors, strict=True)
     ]
-
-
-Encoding = Literal["numbers", "base64"]

@@ -156,8 +156,7 @@ def load(
     elmo: that biLM, or its path; None for the path it had when the task was saved.
     """
     path = Path(folder)
-    if not (path / CONFIG).is_file():
-        raise NotAModel(NOT_A_TASK.format(path))
+    _check_folder(path)
     return read_published(lambda: _read_config(path / CONFIG), lambda config: _load(path, config, tasks, elmo))
 
 
@@ -168,8 +167,14 @@ def files_of(folder: Path) -> list[Path]:
     return inside + (files_of_model(Path(bilm.name)) if bilm and bilm.name else [])
 
 
+def _check_folder(path: Path) -> None:
+    if not (path / CONFIG).is_file():
+        raise NotAModel(NOT_A_TASK.format(path))
+
+
 def bilm_of(folder: Path) -> BilmFacts | None:
     """What a saved task says about the biLM that it needs; None for a task without one."""
+    _check_folder(folder)
     return _read_config(folder / CONFIG).bilm
 
 

