@@ -45,13 +45,12 @@ help:
 	$(PIP_LIGHT) numpy onnxruntime regex rjieba opencc
 	@touch $@
 
-# flair needs an older transformers. Everything else comes from .venv-plug, so that torch is not installed again.
-.venv-flair/ready: .venv-plug/ready
+# flair needs an older transformers than the other bridges, so it shares nothing with them.
+.venv-flair/ready: $(SOURCES)
 	$(PYTHON) -m venv .venv-flair
-	.venv-flair/bin/python -c 'import pathlib, sys, sysconfig; \
-	  pathlib.Path(sysconfig.get_path("purelib"), "shared.pth").write_text("\n".join(sys.argv[1:]))' \
-	  "$$(.venv-plug/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" "$(CURDIR)/src"
-	$(PIP_FLAIR) torch==$$(sed -n 's/^torch==//p' constraints.txt) flair==0.15.1 "transformers<5"
+	.venv-flair/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(PIP_FLAIR) -c constraints.txt torch
+	$(PIP_FLAIR) torch==$$(sed -n 's/^torch==//p' constraints.txt) pytest pytest-timeout -e ".[flair]" flair==0.15.1 "transformers<5"
 	@touch $@
 
 .venv/docs: .venv/ready

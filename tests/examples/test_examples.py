@@ -31,7 +31,7 @@ def test_scripts_are_short(script):
 def test_texts_are_classified():
     *epochs, last = run("classify_texts.py")
     losses = [float(line.split()[-1]) for line in epochs]
-    assert losses[-1] < losses[0] / 2
+    assert losses[-1] < 0.8 * losses[0]
     assert last.startswith("accuracy on 12 other texts: ")
 
 

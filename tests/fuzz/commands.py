@@ -138,6 +138,10 @@ WORDS = (
     ),
 )
 STDIN = (b"", b"The cat sat.\n\nHello", b"pos\tgood\nneg\tbad\n", b"\xff\xfe", b"\0" * 10)
+LONG = {"epochs", "seeds"}
+"""Options whose defaults take long; they are always given."""
+ENDLESS = {"serve"}
+"""Commands that run until they are stopped; fuzz/server.py tries the server."""
 SKIPPED = {"help", "version", "verbose"}
 """`--verbose` shows a traceback on purpose."""
 
@@ -146,12 +150,14 @@ def commands() -> dict[str, Any]:
     """Every command that can be run, by its words."""
 
     def walk(prefix: str, command: Any) -> dict[str, Any]:
-        if not isinstance(getattr(command, "commands", None), dict):
+        if not hasattr(command, "list_commands"):
             return {prefix.strip(): command}
+        context = command.context_class(command, info_name=prefix.strip())
+        words = [word for word in command.list_commands(context) if word not in ENDLESS]
         return {
             name: one
-            for word, inner in command.commands.items()
-            for name, one in walk(f"{prefix} {word}", inner).items()
+            for word in words
+            for name, one in walk(f"{prefix} {word}", command.get_command(context, word)).items()
         }
 
     return walk("", typer.main.get_command(app))
@@ -231,6 +237,9 @@ class Commands(Target):
             given: st.SearchStrategy[Any] = st.just(parameter.opts[:1])
             if not flag:
                 given = st.tuples(st.just(parameter.opts[0]), values(parameter)).map(list)
+            if parameter.name in LONG:
+                parts.append(given)
+                continue
             often = parameter.required or parameter.name in ("output", "recipe", "epochs")
             parts.append(weighted((15, given), (1, st.just([]))) if often else weighted((1, given), (9, st.just([]))))
         line = st.tuples(*parts).map(lambda some: [word for part in some for word in part])
