@@ -161,7 +161,9 @@ def test_every_feature(visit, lang, scheme, width):
         page.locator(".mix input").last.press("Home")
         assert "0.10" in page.locator(".formula").last.inner_text()
         page.locator(".presets button").nth(1).click()
-        assert page.locator(".point.chosen").count() == 1
+        assert page.locator(".point.far").count() == 0, "layer 0 does not see the context"
+        page.locator(".presets button").first.click()
+        assert page.locator(".point.far").count() > 2 and page.locator(".point.chosen").count() == 1
 
         # Tasks
         go(page, "tasks")

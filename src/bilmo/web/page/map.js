@@ -114,7 +114,8 @@ export function map(app) {
       element.parentElement.style.setProperty("--strength", Math.min(1, Math.abs(shades[s][k]) * 1.4 + 0.1).toFixed(3));
       element.parentElement.classList.toggle("far", shades[s][k] < 0);
     });
-    labels(page.points, spots, width);
+    labels(still ? [] : page.points, spots, width);
+    if (still) page.points.forEach(({ label }) => label.classList.add("hidden"));
     const unit = niceLength(0.25 * width / scale), [path, name] = page.ruler.children, long = unit * scale;
     path.setAttribute("d", `M0 -4V0H${long.toFixed(1)}V-4`);
     name.textContent = still ? "" : `${text.map.scale} ${number(unit, unit < 1 ? 2 : 0)}`;

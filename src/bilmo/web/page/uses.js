@@ -1,6 +1,6 @@
 // All uses of words in some sentences, and how similar they are under a mix. Knows: arithmetic. Blind to: the page.
 
-import { cosine, mean, minus, mixed, plane } from "./vectors.js";
+import { cosine, dot, mean, minus, mixed, plane } from "./vectors.js";
 
 const LEAST = 3; // uses of a word whose mean is worth taking out
 
@@ -42,7 +42,11 @@ export class Uses {
   similarity(one, other) {
     const word = this.word(one), alike = same(word, this.word(other));
     const centre = (alike && this.meanOf(word)) || this.centre, a = this.vectors[one[0]][one[1]], b = this.vectors[other[0]][other[1]];
-    return centre ? cosine(minus(a, centre), minus(b, centre)) : cosine(a, b);
+    if (!centre) return cosine(a, b);
+    const parts = [minus(a, centre), minus(b, centre)];
+    // Without context all uses are the same vector; what is left is rounding.
+    if (alike && parts.every((part) => dot(part, part) < 1e-6 * dot(centre, centre))) return 1;
+    return cosine(...parts);
   }
 
   /** The similarity of every token to one: [[...], ...]. */
