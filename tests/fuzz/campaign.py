@@ -57,6 +57,10 @@ class Row:
         return self.counts.total()
 
 
+class CannotBePrepared(Exception):  # noqa: N818
+    """A target fails before its first case."""
+
+
 class Process:
     """A worker as the campaign sees it."""
 
@@ -79,7 +83,7 @@ class Process:
         if self._answers.readline() != "ready\n":
             said = self.said()
             self.close()
-            raise RuntimeError(f"{name}: cannot be prepared.\n{said}")
+            raise CannotBePrepared(said)
 
     def ask(self, **order: Any) -> dict[str, Any]:
         """Send an order and wait for the answer; if the process ends, the case that it was at is the failure."""
@@ -133,6 +137,11 @@ class Campaign:
         try:
             self._start(name)
             self._fill(row, name, number, until)
+        except CannotBePrepared as error:  # the other targets go on
+            last = str(error).strip().splitlines()[-1:]
+            where = f"cannot be prepared: {' '.join(last)}"
+            row.failures[where] = {"where": where}
+            print(f"  {name}: {where}", flush=True)
         finally:
             if name in self._processes:
                 self._processes.pop(name).close()

@@ -18,7 +18,7 @@ from bilmo.embed import job
 from bilmo.sense import index_run
 from bilmo.store import model_folder
 from fuzz import damage
-from fuzz.forks import Ended, Fork
+from fuzz.forks import SLOWEST, Ended, Fork
 from fuzz.guard import GUARD
 from fuzz.target import SAME, Box, Failure, Target
 from small_runs import log, write_text
@@ -37,6 +37,8 @@ COMMANDS: dict[str, list[str]] = {
 }
 FIRST = {"call": 5, "change": 1}
 """Before the first calls, the command line does not expect Ctrl-C yet."""
+SLOWEST_COUNT = 300
+"""Seconds for counting the moments of a command, which is not a case: each call of a function is counted."""
 SIGNALS = {"KILL": signal.SIGKILL, "TERM": signal.SIGTERM, "INT": signal.SIGINT}
 
 
@@ -87,13 +89,17 @@ class Faults(Target):
         damage.write(box.case, self.files)
         point, counted = Point(event, -1, lambda: None), box.streams / "counted"
         GUARD.on = True
-        self._finish(box, name, before=point.wait, after=lambda: counted.write_text(str(-1 - point.left)))
+
+        def write() -> None:
+            counted.write_text(str(-1 - point.left))
+
+        self._finish(box, name, before=point.wait, after=write, slowest=SLOWEST_COUNT)
         GUARD.on = False
         return int(counted.read_text())
 
-    def _finish(self, box: Box, name: str, **more: Any) -> Ended:
+    def _finish(self, box: Box, name: str, *, slowest: float = SLOWEST, **more: Any) -> Ended:
         """Run a command to its end, undisturbed."""
-        ended = Fork(box, COMMANDS[name], **more).end()
+        ended = Fork(box, COMMANDS[name], **more).end(slowest=slowest)
         if ended.code != 0:
             raise Failure(f"a run cannot be finished: code {ended.code}: {ended.err[-500:]}")
         return ended

@@ -50,9 +50,9 @@ class Fork:
         if not self.process:
             _run(box.case, arguments, self._streams, before, after)
 
-    def wait(self, *, stopped: bool = False) -> Ended | None:
+    def wait(self, *, stopped: bool = False, slowest: float = SLOWEST) -> Ended | None:
         """Wait for the end; with `stopped`, also for SIGSTOP, for which the answer is None."""
-        until = time.monotonic() + SLOWEST
+        until = time.monotonic() + slowest
         while True:
             pid, status = os.waitpid(self.process, os.WNOHANG | (os.WUNTRACED if stopped else 0))
             if pid and os.WIFSTOPPED(status):
@@ -65,12 +65,12 @@ class Fork:
             if time.monotonic() > until:
                 os.kill(self.process, signal.SIGKILL)
                 os.waitpid(self.process, 0)
-                raise Failure(f"hang: the command takes more than {SLOWEST} seconds")
+                raise Failure(f"hang: the command takes more than {slowest:g} seconds")
             time.sleep(0.002)
 
-    def end(self) -> Ended:
+    def end(self, *, slowest: float = SLOWEST) -> Ended:
         """Wait for the end."""
-        ended = self.wait()
+        ended = self.wait(slowest=slowest)
         assert ended is not None
         return ended
 

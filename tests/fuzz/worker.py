@@ -9,8 +9,10 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import re
 import resource
 import sys
+import tempfile
 import traceback
 from collections import Counter
 from contextlib import suppress
@@ -107,6 +109,7 @@ def place_of(error: BaseException) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/bilmo/" in frame.filename]
     place = f"{Path(frames[-1].filename).name}:{frames[-1].name}" if frames else ""
     what = ": ".join(str(error).split(": ")[:2])[:100] if isinstance(error, Failure) else ""
+    what = re.sub(r"bilmo-\w{8}", "bilmo-", what)  # the random name of a temporary folder
     return " ".join(filter(None, (type(error).__name__, what, place)))
 
 
@@ -123,6 +126,7 @@ def main() -> None:
     places["TORCHINDUCTOR_CACHE_DIR"] = "tmp"  # torch makes this folder when an optimizer is first used
     for variable, folder in places.items():
         os.environ[variable] = str(box.root / folder)
+    tempfile.tempdir = None  # it may have been looked up already
     os.chdir(box.root / "home")
     sys.dont_write_bytecode = True
     GUARD.start(box.root / folder for folder in ("case", "tmp", "cache", "streams"))
