@@ -19,8 +19,8 @@ from program import program
 
 ROOT = Path(__file__).parents[1]
 TITLED = re.compile(r'^```(python|sh) title="([^"\n]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
-ELSEWHERE = {"flair"}
-"""Libraries with an environment of their own."""
+ELSEWHERE = {"flair", "ray"}
+"""Libraries with an environment of their own, or whose start is slow: test_ray_plug.py runs Ray once for all its tests."""
 PAGES = [
     page
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
