@@ -4,13 +4,15 @@ BIN := .venv/bin
 SOURCES := pyproject.toml constraints.txt
 PIP := $(BIN)/python -m pip install --quiet -c constraints.txt
 PIP_PLUG := .venv-plug/bin/python -m pip install --quiet -c constraints.txt
+PIP_LIGHT := .venv-light/bin/python -m pip install --quiet -c constraints.txt
+PIP_FLAIR := .venv-flair/bin/python -m pip install --quiet
 
 .PHONY: help demo test test-plug check format docs dist bench fuzz clean
 
 help:
 	@echo "make demo    show what bilmo does, in a minute"
 	@echo "make test    format check, lint, types and all tests"
-	@echo "make test-plug  the bridges to other libraries, with the real libraries, in .venv-plug"
+	@echo "make test-plug  the bridges to other libraries, with the real libraries, in .venv-plug, .venv-light and .venv-flair"
 	@echo "make check   the same without the tests (seconds)"
 	@echo "make format  format the code and apply safe fixes"
 	@echo "make docs    build the documentation site and check its links; opens as site/index.html"
@@ -35,6 +37,23 @@ help:
 	$(PIP_PLUG) --no-deps allennlp
 	@touch $@
 
+# bilmo without torch, as the guide to ONNX shows it.
+.venv-light/ready: $(SOURCES)
+	$(PYTHON) -m venv .venv-light
+	.venv-light/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(PIP_LIGHT) --no-deps -e .
+	$(PIP_LIGHT) numpy onnxruntime regex rjieba opencc
+	@touch $@
+
+# flair needs an older transformers. Everything else comes from .venv-plug, so that torch is not installed again.
+.venv-flair/ready: .venv-plug/ready
+	$(PYTHON) -m venv .venv-flair
+	.venv-flair/bin/python -c 'import pathlib, sys, sysconfig; \
+	  pathlib.Path(sysconfig.get_path("purelib"), "shared.pth").write_text("\n".join(sys.argv[1:]))' \
+	  "$$(.venv-plug/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" "$(CURDIR)/src"
+	$(PIP_FLAIR) torch==$$(sed -n 's/^torch==//p' constraints.txt) flair==0.15.1 "transformers<5"
+	@touch $@
+
 .venv/docs: .venv/ready
 	$(PIP) --group docs
 	@touch $@
@@ -55,11 +74,17 @@ format: .venv/ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: check
+# axe-core checks that the page is accessible; without npm, its tests are skipped.
+.venv/axe: .venv/ready
+	-npm install --silent --no-audit --no-fund --no-save --prefix $@ axe-core@4.14.0
+	@touch -c $@
+
+test: check .venv/axe
 	$(BIN)/python -m pytest -n 2
 
-test-plug: .venv-plug/ready
+test-plug: .venv-plug/ready .venv-light/ready .venv-flair/ready
 	.venv-plug/bin/python -m pytest -n 2 -c tests_plug/pytest.ini tests_plug
+	.venv-flair/bin/python -m pytest -c tests_flair/pytest.ini tests_flair
 
 docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -79,4 +104,4 @@ fuzz: .venv/ready
 	  $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)") $(if $(SAVE),--save)
 
 clean:
-	rm -rf .venv .venv-plug .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site
+	rm -rf .venv .venv-plug .venv-light .venv-flair .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site

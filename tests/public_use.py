@@ -25,9 +25,13 @@ from bilmo.embed.perplexity import Perplexity
 from bilmo.embed.texts import Embedded
 from bilmo.generate.network.head import Hypothesis
 from bilmo.net.state import State
+from bilmo.sense.labelled.disambiguator import WordSense
+from bilmo.sense.senses import Sense
+from bilmo.tasks.core.measure import Score
 from bilmo.tasks.data.frames import Frame, Marked
 from bilmo.tasks.data.squad import Question, Span
 from bilmo.training.events import Event
+from sense_data import write_sense_files
 
 Floats = NDArray[np.floating[Any]]
 Vectors = NDArray[np.float32]
@@ -159,6 +163,18 @@ def tasks() -> None:
     assert_type(tagger.set_params(epochs=2).get_params(), dict[str, Any])
 
 
+def senses() -> None:
+    """Labelled text to senses."""
+    write_sense_files(Path())
+    found = bilmo.Disambiguator(bilmo.load("model"), mix="mean", prior=0.2)
+    assert_type(found.fit("semcor.jsonl", Path("index.sense"), progress=True), bilmo.Disambiguator)
+    assert_type(found.predict(["a cat sat"]), list[list[WordSense]])
+    assert_type(found.score("test.xml", "test.key"), Score)
+    assert_type(bilmo.Senses.find(bilmo.load("model"), "cat", "text.txt", mix="top").senses, list[Sense])
+    found.save("senses", model="model")
+    assert_type(bilmo.Disambiguator.load("senses").predict([["he", "sat"]]), list[list[WordSense]])
+
+
 if __name__ == "__main__":
-    for part in (embedding, files, words, modules, training, tasks):
+    for part in (embedding, files, words, modules, training, tasks, senses):
         part()

@@ -18,6 +18,7 @@ from bilmo.store.bundle import Bundle
 from bilmo.store.published import published
 from file_server import serving
 from program import program
+from sense_data import write_sense_files
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -99,6 +100,9 @@ def workplace(tmp_path, monkeypatch):
         (tmp_path / f"{name}.de").write_text("".join(translated), encoding="utf-8")
     article = '{{"paras": ["The cat {} saw a dog. It ran.", "Nobody knows."], "title": "Cat {} saw dog"}}\n'
     (tmp_path / "news.jsonl").write_text("".join(article.format(k, k) for k in range(20)))
+    write_sense_files(tmp_path)
+    (tmp_path / "test.xml").rename(tmp_path / "ALL.data.xml")
+    (tmp_path / "test.key").rename(tmp_path / "ALL.gold.key.txt")
     (tmp_path / "glove.txt").write_text("the 0.1 0.2 0.3\ncat 0.3 0.1 0.2\n")
     monkeypatch.chdir(tmp_path)
     with serving() as mirror:  # of a published model that the pages install

@@ -18,8 +18,9 @@ from small_runs import write_text
 from task_data import made
 
 NAMES = (
-    "BiLM BiLMConfig BilmoError Classifier Coreference Embedder Entailment Layers Mix Reader Relations RoleLabeler "
-    "Summariser Tagger Translator convert embed_files evaluate finetune get load models train word_cache"
+    "BiLM BiLMConfig BilmoError Classifier Coreference Disambiguator Embedder Entailment Layers Mix Reader Relations "
+    "RoleLabeler Senses Summariser Tagger Translator convert embed_files evaluate finetune get load models train "
+    "word_cache"
 ).split()
 ESTIMATOR = {"answers", "confidence", "events", "fitted_network", "restore", "run", "store_layers", "training"}
 INTERNAL = {
@@ -32,6 +33,7 @@ INTERNAL = {
     "Summariser": ESTIMATOR,
     "Tagger": ESTIMATOR,
     "Translator": ESTIMATOR,
+    "Disambiguator": {"choose", "restore", "use"},
     "Embedder": {"carried", "set_carried", "embed_rows", "sentences"},
     "BiLM": {"reset_parameters", "prepared", "layers"},
 }

@@ -16,9 +16,18 @@ BRIDGES = {
     "spacy": ("spacy", "spacy"),
     "transformers": ("transformers", "transformers"),
     "sentence_transformers": ("sentence_transformers", "sentence-transformers"),
+    "flair": ("flair", "flair"),
+    "onnx": ("onnx", "onnx"),
+    "onnx.embedder": ("onnxruntime", "onnx"),
 }
 """File of a bridge: the library that it needs, and the extra."""
-USE = {"gensim": "from bilmo.plug.gensim import to_keyed_vectors as f; f('en', ['a'])"}
+USE = {
+    "gensim": "from bilmo.plug.gensim import to_keyed_vectors as f; f('en', ['a'])",
+    "onnx": "from bilmo.plug.onnx import export as f; f('en', 'never.onnx')",
+    "onnx.embedder": "from bilmo.plug.onnx import load as f; f(sys.executable)",
+}
+OWN_ENVIRONMENT = {"flair"}
+"""Extras that cannot be installed together with the others."""
 HIDE = """
 import sys
 class Hidden:
@@ -40,7 +49,8 @@ def test_a_missing_library_is_reported(bridge):
     said = fresh(HIDE, library, USE.get(bridge, f"import bilmo.plug.{bridge}"))
     assert f"needs the package {library}" in said and f"pip install 'bilmo[{extra}]'" in said
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    assert extra in extras and extra in extras["plug"][0].removeprefix("bilmo[").removesuffix("]").split(",")
+    together = extras["plug"][0].removeprefix("bilmo[").removesuffix("]").split(",")
+    assert extra in extras and (extra in together) != (extra in OWN_ENVIRONMENT)
 
 
 def test_bilmo_imports_no_other_library():

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from bilmo.net.config import BiLMConfig as BiLMConfig
     from bilmo.net.layers import Layers as Layers
     from bilmo.net.mix import Mix as Mix
+    from bilmo.sense.labelled.disambiguator import Disambiguator as Disambiguator
+    from bilmo.sense.senses import Senses as Senses
     from bilmo.tasks.answer.reader import Reader as Reader
     from bilmo.tasks.classify.classifier import Classifier as Classifier
     from bilmo.tasks.coref.coreference import Coreference as Coreference
@@ -49,6 +51,7 @@ _HOMES = {
     "BilmoError": "bilmo.errors",
     "Classifier": "bilmo.tasks.classify.classifier",
     "Coreference": "bilmo.tasks.coref.coreference",
+    "Disambiguator": "bilmo.sense.labelled.disambiguator",
     "Embedder": "bilmo.embed.embedder",
     "Entailment": "bilmo.tasks.entail.entailment",
     "Layers": "bilmo.net.layers",
@@ -56,6 +59,7 @@ _HOMES = {
     "Reader": "bilmo.tasks.answer.reader",
     "Relations": "bilmo.tasks.relate.relations",
     "RoleLabeler": "bilmo.tasks.roles.labeler",
+    "Senses": "bilmo.sense.senses",
     "Summariser": "bilmo.generate.summariser",
     "Tagger": "bilmo.tasks.tag.tagger",
     "Translator": "bilmo.generate.translator",

@@ -12,7 +12,8 @@
     │   └── InUse       another process is writing it
     ├── CannotConvert   the other layout cannot hold this model
     ├── NoSoftmax       the model has no softmax, which the request needs
-    └── MissingExtra    an optional package is not installed
+    ├── MissingExtra    an optional package is not installed
+    └── ReportedElsewhere  an error of a run on several processes, which another process reports
 
 Knows: nothing. Blind to: everything else.
 """
@@ -73,6 +74,10 @@ class NoSoftmax(BilmoError):  # noqa: N818
 
 class MissingExtra(BilmoError):  # noqa: N818
     """An optional package is not installed."""
+
+
+class ReportedElsewhere(BilmoError):  # noqa: N818
+    """An error of a run on several processes; another process reports it."""
 
 
 def need(module: str, *, extra: str, purpose: str) -> ModuleType:

@@ -11,7 +11,10 @@ import pytest
 import torch
 
 import bilmo
+from bilmo.embed.loaded import settled
 from bilmo.formats import open as layouts
+from bilmo.ids.vocab import Vocab
+from bilmo.net.config import CellConfig, CharsConfig, TableConfig, WordsConfig
 from bilmo.plug.allennlp import (
     ConfigurationError,
     Elmo,
@@ -22,6 +25,7 @@ from bilmo.plug.allennlp import (
     batch_to_ids,
 )
 from bilmo.plug.allennlp.__main__ import main
+from bilmo.store.bundle import Bundle
 
 ROOT = Path(__file__).parents[2]
 PARITY = ROOT / "tests" / "parity" / "allennlp"
@@ -156,6 +160,30 @@ def test_a_model_of_bilmo_by_name_and_files_in_two_folders(tmp_path):
     assert Elmo(tmp_path / "o.json", FILES[1], 1).get_output_dim() == 16
 
 
+def test_a_model_with_vectors_beside_the_characters_works_too(tmp_path):
+    """Its words are found again from their character ids; one with the case of a name, one cut off, one unknown."""
+    long = "a" * 60
+    vocab = Vocab(["<S>", "</S>", "<UNK>", "the", "Cät", long[:48], long])
+    config = bilmo.BiLMConfig(
+        words=WordsConfig(
+            chars=CharsConfig(width=4, filters=((1, 4), (2, 4)), highways=0),
+            table=TableConfig(rows=len(vocab), width=5, given=True),
+        ),
+        cell=CellConfig(cells=12),
+        width=8,
+    )
+    torch.manual_seed(3)
+    bundle = Bundle(config, bilmo.BiLM(config).state_dict(), layout="made for a test", vocab=vocab)
+    layouts.write(settled(bundle), tmp_path / "joined", "bilmo")
+    sentences = [["the", "Cät", "the"], ["cät", long[:48]]]
+    elmo = Elmo(tmp_path / "joined", None, 1, start="settled", dropout=0.0)
+    found = elmo(batch_to_ids(sentences))["elmo_representations"][0].detach().numpy()
+    for row, vectors in zip(found, bilmo.load(tmp_path / "joined").embed(sentences), strict=True):
+        np.testing.assert_allclose(row[: len(vectors)], vectors, atol=CLOSE)
+    cut = elmo(batch_to_ids([[long]]))["elmo_representations"][0]
+    assert torch.equal(cut, elmo(batch_to_ids([[long[:48]]]))["elmo_representations"][0])
+
+
 def test_a_model_without_skip_connections_works_too(tmp_path):
     from dataclasses import replace
 
@@ -175,7 +203,7 @@ def test_a_model_without_skip_connections_works_too(tmp_path):
         ({"start": "warm"}, "start is 'warm'"),
         ({"options_file": "no.json"}, "no such options file"),
         ({"options_file": None}, "options_file is None"),
-        ({"options_file": "zh", "weight_file": None}, "not made of bytes"),
+        ({"options_file": "zh", "weight_file": None}, "does not read words as bytes"),
         ({"options_file": "https://x.org/o.json"}, "downloads nothing"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 from collections.abc import Iterator
@@ -33,12 +34,15 @@ def serving(folder: Path, *arguments: object) -> Iterator[httpx.Client]:
 
 @pytest.fixture(scope="session")
 def fitted(tmp_path_factory) -> Path:
-    """A folder with a tagger and a classifier that were fitted on `en`."""
+    """A folder with a tagger, a classifier and a reader of questions that were fitted on `en`."""
     folder = tmp_path_factory.mktemp("fitted")
     sentences = "Anna\tB-PER\nsaw\tO\nOslo\tB-LOC\n\nthe\tO\ncat\tO\n\n"
     (folder / "entities.conll").write_text(sentences * 9)
     (folder / "reviews.tsv").write_text("".join(f"good\tthe cat {k}.\nbad\ta dog {k}.\n" for k in range(12)))
-    for task, text in (("tag", "entities.conll"), ("classify", "reviews.tsv")):
+    answers = [{"text": "cat", "answer_start": 4}]
+    rows = ({"context": f"The cat is {k}.", "question": "What?", "answers": answers} for k in range(24))
+    (folder / "questions.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    for task, text in (("tag", "entities.conll"), ("classify", "reviews.tsv"), ("answer", "questions.jsonl")):
         done = program(folder, "fit", task, "en", "--train", text, "-o", f"my-{task}", "--epochs", 1)
         assert done.code == 0, done.err
     return folder
@@ -46,5 +50,7 @@ def fitted(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def server(fitted) -> Iterator[httpx.Client]:
-    with serving(fitted, "en", "zh", "--task", "my-tag", "--task", "labels=my-classify") as client:
+    with serving(
+        fitted, "en", "zh", "--task", "my-tag", "--task", "labels=my-classify", "--task", "my-answer"
+    ) as client:
         yield client

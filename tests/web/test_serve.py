@@ -160,6 +160,7 @@ def test_state(server):
     assert [(task["name"], task["kind"], task["model"]) for task in info["tasks"]] == [
         ("my-tag", "tag", "en"),
         ("labels", "classify", "en"),
+        ("my-answer", "answer", "en"),
     ]
     assert [model["id"] for model in server.get("/v1/models").json()["data"]] == ["en", "zh"]
     assert server.get("/v1/models/zh").json()["id"] == "zh"

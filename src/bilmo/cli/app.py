@@ -17,11 +17,11 @@ from bilmo.cli import (
     convert,
     embed,
     evaluate,
-    fill,
     finetune,
     get,
     info,
     models,
+    plan,
     probability,
     serve,
     similar,
@@ -29,10 +29,11 @@ from bilmo.cli import (
     word_cache,
 )
 from bilmo.cli.options import with_shared_options
+from bilmo.cli.sense import draw, fill, senses
 from bilmo.cli.show import messages, streams
 from bilmo.cli.show.examples import epilog
 from bilmo.cli.tasks import compare, fit, predict, score
-from bilmo.errors import BilmoError
+from bilmo.errors import BilmoError, ReportedElsewhere
 
 INTERRUPTED = 130
 """The exit code that typer gives after Ctrl-C."""
@@ -56,12 +57,16 @@ _add(models.models, computes=False)
 _add(get.get)
 _add(info.info, computes=False)
 _add(convert.convert)
+_add(convert.export)
 _add(embed.embed)
 _add(word_cache.word_cache)
 _add(similar.similar)
 _add(fill.fill)
+_add(senses.senses)
+_add(draw.draw)
 _add(train.train)
 _add(finetune.finetune)
+_add(plan.plan, computes=False)
 _add(evaluate.evaluate)
 _add(probability.probability)
 app.add_typer(fit.app, name="fit", epilog=epilog("fit"))
@@ -109,7 +114,8 @@ def main() -> None:
         except (BilmoError, OSError) as error:
             if messages.is_verbose():
                 traceback.print_exc()
-            print(f"bilmo: {error}", file=sys.stderr)
+            if not isinstance(error, ReportedElsewhere):
+                print(f"bilmo: {error}", file=sys.stderr)
             sys.exit(1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -23,12 +23,9 @@ from bilmo.cli.options import (
     Start,
     WordCache,
     Workers,
+    mix_of,
 )
 from bilmo.errors import ConfigError
-
-if TYPE_CHECKING:
-    from bilmo.embed.options import All
-    from bilmo.net.mix import How
 
 
 def embed(
@@ -107,7 +104,7 @@ def embed(
     from bilmo.embed.inputs import Inputs
 
     given = Inputs(tuple(inputs), field=field)
-    how = None if mix is None else _how(mix)
+    how = None if mix is None else mix_of(mix)
 
     from bilmo import progress
     from bilmo.api import embed as api
@@ -177,13 +174,3 @@ def embed(
 
 def _is_terminal() -> bool:
     return sys.stdout.isatty()
-
-
-def _how(mix: str) -> How | All:
-    named: tuple[How | All, ...] = ("all", "mean", "top", "concat")
-    if mix in named:
-        return named[named.index(mix)]
-    try:
-        return tuple(int(number) for number in mix.split(","))
-    except ValueError:
-        raise ConfigError(f"--mix is {mix!r}; accepted: all, mean, top, concat, or layer numbers such as 0,1") from None

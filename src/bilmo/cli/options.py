@@ -12,12 +12,16 @@ from collections.abc import Callable
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bilmo.cli.completion import complete_model, complete_one_of
 from bilmo.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bilmo.embed.options import All
+    from bilmo.net.mix import How
 
 RECIPE_DEFAULT = "from the recipe"
 """Shown as the default of an option that replaces a setting of the recipe."""
@@ -158,6 +162,17 @@ Threads = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Show only results, warnings and errors.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Show details, and the traceback of an error.")]
+
+
+def mix_of(mix: str) -> How | All:
+    """A mix as it is typed: a name, or numbers of layers."""
+    named: tuple[How | All, ...] = ("all", "mean", "top", "concat")
+    if mix in named:
+        return named[named.index(mix)]
+    try:
+        return tuple(int(number) for number in mix.split(","))
+    except ValueError:
+        raise ConfigError(f"--mix is {mix!r}; accepted: all, mean, top, concat, or layer numbers such as 0,1") from None
 
 
 def with_shared_options(command: Callable[..., None], *, computes: bool = True) -> Callable[..., None]:

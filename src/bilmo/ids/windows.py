@@ -37,6 +37,13 @@ class TextStep:
     lengths: Ids
     """(B,)"""
 
+    def rows(self, some: slice) -> TextStep:
+        """Some rows of the step, as wide as the longest of them."""
+        lengths = self.lengths[some]
+        cut = (some, slice(int(lengths.max())))
+        forward, backward = (Reading(r.inputs[cut], r.targets[cut]) for r in (self.forward, self.backward))
+        return TextStep(forward, backward, lengths)
+
 
 class TextSteps(Protocol):
     """An epoch's text by step number."""

@@ -17,7 +17,7 @@ from bilmo.net.cells import Cell, PreparedLSTM
 from bilmo.net.config import BiLMConfig, Direction, Precision
 from bilmo.net.kernels.int8 import need_int8
 from bilmo.net.layers import PackedLayers
-from bilmo.net.run import run
+from bilmo.net.run import Part, run
 from bilmo.net.state import State
 from bilmo.net.words import PreparedWords, WordEncoder
 
@@ -65,6 +65,7 @@ class BiLM(nn.Module):
         dropout: float = 0.0,
         only_top: bool = False,
         separate_graphs: bool = False,
+        part: Part | None = None,
     ) -> tuple[PackedLayers, State]:
         """A batch and the state before it to its layers, boundaries included, and the state after it.
 
@@ -79,6 +80,7 @@ class BiLM(nn.Module):
             dropout=dropout if self.training else 0.0,
             only_top=only_top,
             separate_graphs=separate_graphs,
+            part=part,
         )
 
     def layers(self, words: Tensor, places: Places, state: State, out: Tensor) -> State:

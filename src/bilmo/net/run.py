@@ -12,6 +12,7 @@ Knows: layers, state, threads. Blind to: the kind of a cell, where word vectors 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -25,6 +26,17 @@ from bilmo.net.kernels.recurrence import Steps
 from bilmo.net.kernels.threads import side_by_side, trained_side_by_side
 from bilmo.net.layers import PackedLayers, Packing
 from bilmo.net.state import LayerState, State
+
+
+@dataclass(frozen=True)
+class Part:
+    """The packed positions of a larger batch that are computed here, for dropout to be that of the larger batch."""
+
+    positions: int
+    """Of the larger batch."""
+    own: Tensor
+    """(N,): which of them are computed here."""
+
 
 Layer = Callable[[Tensor, Steps, LayerState], tuple[Tensor, LayerState]]
 """A recurrent layer, trainable or prepared: packed inputs (N, I) and a state to packed outputs (N, D) and the state
@@ -44,6 +56,7 @@ def run(
     dropout: float = 0.0,
     only_top: bool = False,
     separate_graphs: bool = False,
+    part: Part | None = None,
     out: Tensor | None = None,
 ) -> tuple[PackedLayers, State]:
     """Word vectors (U, I) and the state before a batch to its layers and the state after it.
@@ -53,6 +66,7 @@ def run(
     only_top: keep the top layer of each direction only.
     separate_graphs: one graph of gradients for each direction, so that backward runs them in two threads as well.
         Gradients of weights then come from `backward()` only, not from `torch.autograd.grad`, and only once.
+    part: what this batch is of a larger one, whose other rows are computed elsewhere.
     out: (K, N, 2D) to write layers 0 to K - 1 into, row after row, without padding; layers above are not computed, and
         the returned layers are empty. Needs gradients to be off.
     """
@@ -61,8 +75,11 @@ def run(
     packing = Packing(places.lengths)
     order = torch.from_numpy(packing.order).to(words.device)
     before = state.select(order)
-    chunk = int(max(places.lengths)) if torch.is_grad_enabled() else max(MIN_ROW_STEPS, CHUNK_STEPS // len(order))
+    chunk = (
+        int(max(places.lengths)) if torch.is_grad_enabled() or part else max(MIN_ROW_STEPS, CHUNK_STEPS // len(order))
+    )
     after: dict[Direction, list[LayerState]] = {}
+    drop = _dropped if part is None else partial(_dropped_part, part=part)
 
     def one_direction(half: int, direction: Direction, random: torch.Generator | None, words: Tensor) -> Tensor:
         cells, memory = stacks[direction], list(before.stacks[direction])
@@ -73,12 +90,12 @@ def run(
             width = out.shape[2] // len(stacks)
             target = out[:, :, half * width : (half + 1) * width]
             writes = packing.places(np.cumsum(places.lengths) - places.lengths, direction).to(words.device)
-        for part, steps in packing.chunks(chunk):
+        for piece, steps in packing.chunks(chunk):
             # F.embedding, because the backward of plain indexing accumulates in arbitrary order, so it is not
             # deterministic.
-            outputs = [F.embedding(reads[part], words)]  # (n, I)
+            outputs = [F.embedding(reads[piece], words)]  # (n, I)
             for number, cell in enumerate(cells):
-                x = _dropped(outputs[-1], dropout, random) if dropout else outputs[-1]
+                x = drop(outputs[-1], dropout, random) if dropout else outputs[-1]
                 value, last = cell(x, steps, tuple(s[: steps.rows[0]] for s in memory[number]))
                 # The next layer and the reader see the sum; the recurrence itself does not. Layer 0 is never added.
                 outputs.append(value + x if skip and number else value)
@@ -88,9 +105,9 @@ def run(
                 memory[number] = last
             if out is not None:
                 for number, value in enumerate(outputs):
-                    target[number].index_copy_(0, writes[part], value)
+                    target[number].index_copy_(0, writes[piece], value)
             elif only_top:
-                kept.append((_dropped(outputs[-1], dropout, random) if dropout else outputs[-1])[None])
+                kept.append((drop(outputs[-1], dropout, random) if dropout else outputs[-1])[None])
             else:
                 kept.append(torch.stack(outputs))
         after[direction] = memory
@@ -114,6 +131,12 @@ def _dropped(x: Tensor, share: float, random: torch.Generator | None) -> Tensor:
     """A share of the values set to 0, and the others enlarged to make up for it."""
     kept = torch.empty_like(x).bernoulli_(1 - share, generator=random)
     return x * kept.div_(1 - share)
+
+
+def _dropped_part(x: Tensor, share: float, random: torch.Generator | None, part: Part) -> Tensor:
+    """As `_dropped`, with the values that are dropped in the larger batch."""
+    kept = x.new_empty(part.positions, x.shape[1]).bernoulli_(1 - share, generator=random)
+    return x * kept.index_select(0, part.own).div_(1 - share)
 
 
 def _generator(device: torch.device) -> torch.Generator:

@@ -5,7 +5,7 @@
 
 Importing this module registers both classes.
 
-Knows: Bundle, id arrays, transformers. Blind to: the hub, training loops.
+Knows: Bundle, id arrays, text to ids, transformers. Blind to: the hub, training loops.
 """
 
 # B sentences, T tokens, C characters, D one direction, L layers
@@ -26,11 +26,7 @@ from torch import Tensor
 
 from bilmo.embed.embedder import Embedder
 from bilmo.embed.load import load
-from bilmo.embed.texts import splitter_for
 from bilmo.errors import need
-from bilmo.ids.batch import Indexer
-from bilmo.ids.chars import ByteChars, Chars, CharTable
-from bilmo.ids.vocab import Vocab
 from bilmo.net.bilm import BiLM
 from bilmo.net.config import BiLMConfig
 from bilmo.net.layers import Layers, PackedLayers
@@ -38,6 +34,7 @@ from bilmo.net.mix import Mix
 from bilmo.net.start import StartState
 from bilmo.net.state import State
 from bilmo.plug.id_arrays import IdArrays, id_array
+from bilmo.plug.text_to_ids import TextToIds
 from bilmo.plug.usual_errors import usual_errors
 from bilmo.store.validate import checked
 
@@ -123,19 +120,8 @@ class BilmoTokenizer(PreTrainedTokenizerBase):
     def __init__(self, settings: dict[str, Any], **kwargs: Any) -> None:
         """`settings`: what `save_pretrained` writes."""
         self._settings = settings
-        chars: Chars | None = None
-        if settings["characters"] == "bytes":
-            chars = ByteChars(settings["max_characters"])
-        elif settings["characters"] is not None:
-            chars = CharTable.from_lines(settings["characters"], max_characters=settings["max_characters"])
-        vocab = None if settings["vocab"] is None else Vocab(settings["vocab"])
-        self._indexer = Indexer(
-            chars,
-            vocab if settings["table"] else None,
-            lower=settings["lower"],
-            widest_filter=settings["widest_filter"],
-        )
-        self._split = splitter_for("auto", settings["lang"], vocab)
+        ids = TextToIds(**settings)
+        self._indexer, self._split = ids.indexer(), ids.splitter()
         super().__init__(**kwargs)
 
     @property
@@ -226,17 +212,7 @@ def to_transformers(model: str | PathLike[str] | Embedder, mix: str = "mean") ->
     made.network.load_state_dict({n: v for n, v in bundle.weights.items() if not n.startswith("softmax.")})
     for name, value in StartState.tensors(elmo.start_state).items():
         cast("Tensor", getattr(made, f"start_{name}")).copy_(value)
-    chars = indexer.chars
-    settings = {
-        "characters": None if chars is None else "bytes" if isinstance(chars, ByteChars) else chars.lines(),
-        "max_characters": None if chars is None else chars.max_characters,
-        "widest_filter": indexer.widest_filter,
-        "table": indexer.vocab is not None,
-        "lower": indexer.lower,
-        "lang": bundle.lang,
-        "vocab": None if bundle.vocab is None else list(bundle.vocab.words),
-    }
-    return made.eval(), BilmoTokenizer(settings)
+    return made.eval(), BilmoTokenizer(asdict(TextToIds.of(bundle)))
 
 
 AutoConfig.register("bilmo", BilmoHFConfig)

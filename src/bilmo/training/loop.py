@@ -13,15 +13,16 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
-from bilmo.errors import TextError
+from bilmo.errors import ConfigError, TextError
 from bilmo.ids.windows import Stream, TextStep, TextSteps, Whole
 from bilmo.net.bilm import settle
 from bilmo.net.device import device_of
@@ -31,6 +32,8 @@ from bilmo.store.bundle import Bundle
 from bilmo.store.checkpoint import Checkpoint, load_optimizer, optimizer_tensors
 from bilmo.training.build import ModelPlan, seeded
 from bilmo.training.corpus import Corpus
+from bilmo.training.distributed.gradients import SummedGradients
+from bilmo.training.distributed.processes import ALONE, Processes
 from bilmo.training.evaluate import HeldOutLoss, evaluate
 from bilmo.training.events import Evaluation, Finished, Progress, Step
 from bilmo.training.loss import full_loss, sampled_loss
@@ -56,14 +59,27 @@ class Loop:
     The caller saves: a checkpoint taken at any event resumes exactly there.
     """
 
-    def __init__(self, recipe: TrainRecipe, plan: ModelPlan, corpus: Corpus, words: WordArrays) -> None:
-        self.recipe, self.plan, self.corpus = recipe, plan, corpus
+    def __init__(
+        self,
+        recipe: TrainRecipe,
+        plan: ModelPlan,
+        corpus: Corpus,
+        words: WordArrays,
+        processes: Processes = ALONE,
+    ) -> None:
+        """`processes`: those that share each step and each evaluation; every one of them has a loop of its own."""
+        self.recipe, self.plan, self.corpus, self.processes = recipe, plan, corpus, processes
         self._words = words
         self._vocab_ids = np.array(plan.vocab.ids(corpus.words))
-        self._device = device_of(recipe.device)
+        self._device = device_of(processes.device(recipe.device))
         steps = corpus.facts.tokens["train"] + corpus.facts.sentences["train"]
         if recipe.context != "sentences" and steps < recipe.window:
             raise TextError(f"the text has {steps} words and sentence ends; a stream needs {recipe.window} or more")
+        if recipe.context != "sentences" and processes.world > (rows := _rows(recipe, steps)):
+            raise ConfigError(
+                f"{processes.world} processes share {rows} rows of the stream (batch {recipe.batch} / window "
+                f"{recipe.window}); each process needs a row of its own. Use fewer processes, or a larger batch."
+            )
         self._base_has_softmax = plan.base is not None and plan.base.has_softmax
         self._prior: Prior | None = None
         if recipe.prior == "counts" and not self._base_has_softmax:
@@ -78,6 +94,7 @@ class Loop:
         self._full_softmax = recipe.softmax == "full" or recipe.samples >= size
         self._full_softmax |= recipe.softmax == "auto" and size <= FULL_SOFTMAX
         self._optimizer = optimizer_of(self.model, recipe)
+        self._summed = None if processes.alone else SummedGradients(_buckets(self.model), processes)
         self._average: dict[str, Tensor] = {}
         if recipe.average:
             self._average = {name: value.clone() for name, value in self.model.state_dict().items()}
@@ -150,7 +167,7 @@ class Loop:
         else:
             order = random.permutation(order)
         if recipe.context != "sentences":
-            rows = max(1, min(recipe.batch, len(text.ids) + len(text.ends)) // recipe.window)
+            rows = _rows(recipe, len(text.ids) + len(text.ends))
             return Stream(text, order, rows=rows, window=recipe.window)
         return Whole(text, order, budget=recipe.batch, longest=recipe.longest, seed=[recipe.seed, epoch])
 
@@ -169,6 +186,8 @@ class Loop:
             found, after = self._gradients(text, np.random.default_rng(seed), head_only=head_only)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
         loss, usual = float(found.loss.detach()), progress.usual_loss
+        if not self.processes.alone:
+            loss = self.processes.total(loss * found.own / found.words)
         sound = bool(torch.isfinite(norm)) and math.isfinite(loss) and (usual is None or loss < usual + EXPLODED)
         if sound:
             self._optimizer.step()
@@ -183,7 +202,7 @@ class Loop:
         progress.step_in_epoch += 1
         progress.steps += 1
         progress.skipped += not sound
-        seconds = time.perf_counter() - began
+        seconds = self.processes.of_first(time.perf_counter() - began)
         progress.seconds += seconds
         return Step(
             number=progress.steps,
@@ -199,19 +218,46 @@ class Loop:
     def _gradients(
         self, text: TextStep, random: np.random.Generator, *, head_only: bool = False
     ) -> tuple[StepLoss, State]:
-        """Compute the gradients of a step, or only those of the softmax; returns its loss, and the state after it."""
+        """Compute the gradients of a step, or only those of the softmax; returns its loss, and the state after it.
+
+        With several processes, the loss is that of the rows of this process, and the gradients are those of all rows.
+        """
         self._optimizer.zero_grad()
+        rows, number, idle = None, len(text.lengths), False
+        if not self.processes.alone:
+            rows = self.processes.rows(number)
+            idle = rows.start >= number
+            if idle:  # fewer rows than processes: a row that another one computes, without weight
+                rows = slice(0, 1)
+            number = len(text.lengths[rows])
         if self.recipe.context == "sentences":
-            state = self.model.start_state(len(text.lengths))
+            state = self.model.start_state(number)
         else:
-            state = self._state or self.model.bilm.zero_state(len(text.lengths))
+            state = self._state or self.model.bilm.zero_state(number)
         targets = partial(self._prior.targets, random=random) if self._prior else self._vocab_ids.__getitem__
-        loss = full_loss if self._full_softmax else sampled_loss(self.recipe.samples, random)
-        found, after = self.model(text, self._words, targets, state, loss, head_only=head_only)
+        drawn: list[Tensor] = []
+        loss = full_loss if self._full_softmax else sampled_loss(self.recipe.samples, random, drawn.append)
+        found, after = self.model(text, self._words, targets, state, loss, head_only=head_only, rows=rows)
+        if idle:
+            found = replace(found, own=0)
         # The rate and clip of the old recipe belong to a loss that is summed over the steps of a window.
         scale = self.recipe.window if self.recipe.optimizer == "adagrad" else 1
-        (found.loss * scale).backward()
+        if self._summed is None:
+            (found.loss * scale).backward()
+            return found, after
+        softmax, touched = self.model.softmax, {}
+        if drawn:
+            some = torch.unique(torch.cat([*drawn, found.targets])).to(self._device)
+            touched = {softmax.weight: some, softmax.bias: some}
+        self._summed.begin(touched)
+        (found.loss * (scale * found.own / found.words)).backward()
+        self._summed.finish()
         return found, after
+
+    @property
+    def summed_bytes(self) -> int:
+        """What each process sent of its gradients in the last step."""
+        return self._summed.bytes if self._summed else 0
 
     def try_step(self, text: TextStep) -> float:
         """Run forward and backward without updating weights; returns the seconds."""
@@ -234,7 +280,7 @@ class Loop:
         else:
             progress.evaluations_without_improvement += 1
         progress.last_evaluation_step = progress.steps
-        progress.seconds += time.perf_counter() - began
+        progress.seconds += self.processes.of_first(time.perf_counter() - began)
         perplexities = {direction: perplexity(loss) for direction, loss in found.each.items()}
         return Evaluation(
             number=progress.steps,
@@ -248,7 +294,10 @@ class Loop:
     def held_out_loss(self, most: int) -> HeldOutLoss:
         """The losses over about `most` held-out words."""
         text, targets = self.corpus.text("held_out"), self._vocab_ids.__getitem__
-        return evaluate(self.model, text, self._words, targets, self._start, unknown=self.plan.vocab.unknown, most=most)
+        unknown, processes = self.plan.vocab.unknown, self.processes
+        return evaluate(
+            self.model, text, self._words, targets, self._start, unknown=unknown, most=most, processes=processes
+        )
 
     @contextmanager
     def _averaged(self) -> Iterator[None]:
@@ -290,12 +339,12 @@ class Loop:
         )
 
     def checkpoint(self) -> Checkpoint[Progress]:
-        """The run as it is now; not a copy."""
+        """The run as it is now; not a copy. All processes call it together."""
         parts = {
             "model": self.model.state_dict(),
             "average": self._average,
             "optimizer": optimizer_tensors(self._optimizer),
-            "state": self._state.named() if self._state else {},
+            "state": self._state_of_all() if self._state else {},
         }
         return Checkpoint(self.progress, parts)
 
@@ -311,3 +360,37 @@ class Loop:
         self._average = {name: value.to(self._device) for name, value in saved.part("average").items()}
         state = saved.part("state")
         self._state = State.from_named(state).to(self._device) if state else None
+        if self._state and not self.processes.alone:
+            rows = torch.arange(self._state.rows, device=self._device)
+            self._state = self._state.select(rows[self.processes.rows(len(rows))])
+
+    def _state_of_all(self) -> dict[str, Tensor]:
+        """The state of the rows of all processes, by name."""
+        assert self._state is not None
+        if self.processes.alone:
+            return self._state.named()
+        number = int(self.processes.total(self._state.rows))
+        found = {}
+        for name, part in self._state.named().items():
+            whole = part.new_zeros(number, part.shape[1])
+            whole[self.processes.rows(number)] = part
+            found[name] = self.processes.sum(whole)
+        return found
+
+
+def _rows(recipe: TrainRecipe, steps: int) -> int:
+    """The rows of a stream with this number of steps."""
+    return max(1, min(recipe.batch, steps) // recipe.window)
+
+
+def _buckets(model: LanguageModel) -> list[list[nn.Parameter]]:
+    """The parameters in the order in which the backward pass reaches them: softmax, layers from the top, the rest."""
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    layers = [
+        [parameter for stack in model.bilm.stacks.values() for parameter in stack[number].parameters()]
+        for number in reversed(range(model.bilm.config.layers))
+    ]
+    layers[0].append(model.softmax.bias)
+    first = [[model.softmax.weight], *layers]
+    seen = {id(parameter) for bucket in first for parameter in bucket}
+    return [*first, [parameter for parameter in trained if id(parameter) not in seen]]

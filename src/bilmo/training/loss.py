@@ -156,12 +156,17 @@ class LogUniform:
         return torch.log(-torch.expm1(draws * torch.log1p(-p)))
 
 
-def sampled_loss(samples: int, random: np.random.Generator) -> Loss:
-    """The loss among the target and a sample of words, both corrected by the probability of being drawn."""
+def sampled_loss(samples: int, random: np.random.Generator, drawn: Callable[[Tensor], None] | None = None) -> Loss:
+    """The loss among the target and a sample of words, both corrected by the probability of being drawn.
+
+    drawn: gets the sample, (S,) distinct rows of the softmax.
+    """
 
     def loss(softmax: Softmax, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         sampler = LogUniform(len(softmax.weight))
         words, draws = sampler.draw(samples, random)
+        if drawn is not None:
+            drawn(words)
         offsets = (
             -sampler.log_expected(ids, draws).to(outputs.dtype).to(outputs.device) for ids in (words, targets.cpu())
         )

@@ -21,6 +21,8 @@ from bilmo.ids.vocab import MARKS
 from bilmo.ids.windows import Reading, TextStep
 from bilmo.net.bilm import BiLM
 from bilmo.net.config import Direction
+from bilmo.net.layers import Packing
+from bilmo.net.run import Part
 from bilmo.net.softmax import Softmax
 from bilmo.net.start import StartState
 from bilmo.net.state import State
@@ -58,7 +60,11 @@ class StepLoss:
     each: dict[Direction, float]
     """The mean of each direction."""
     words: int
-    """Words that each direction predicted, boundaries included."""
+    """Words that each direction predicted, boundaries included, in all rows of the step."""
+    own: int
+    """The same in the rows that were computed."""
+    targets: Tensor
+    """(2N,): all words that were predicted in the step, as rows of the softmax."""
 
 
 PER_WORD_WEIGHTS = ("softmax.weight", "softmax.bias", "words.table.weight")
@@ -108,43 +114,66 @@ class LanguageModel(nn.Module):
         loss: Loss,
         *,
         head_only: bool = False,
+        rows: slice | None = None,
     ) -> tuple[StepLoss, State]:
         """The loss of each direction on a step of text, and the state after it.
 
         head_only: train only the softmax; the network stays unchanged.
+        rows: compute only these rows of the step; the state is that of these rows. All that is random is the same as
+            if all rows were computed, so that several processes can share a step.
         """
-        readings: dict[Direction, Reading] = {"forward": text.forward, "backward": text.backward}
-        readings = {direction: readings[direction] for direction in self.bilm.config.directions}
+        whole = self._readings(text)
+        part, own = (None, slice(None)) if rows is None else _part(text, rows)
+        computed = text if rows is None else text.rows(rows)
+        readings = self._readings(computed)
         inputs = torch.from_numpy(np.stack([reading.inputs for reading in readings.values()]))  # (1 or 2, B, T)
         distinct, places = torch.unique(inputs, return_inverse=True)
         picked = words.pick(distinct.numpy())
-        batch = Batch(
-            forward=places[0].numpy(),
-            backward=places[-1].numpy(),
-            lengths=text.lengths,
-            words=self._without_some_vectors(picked) if self.training and self.options.vector_dropout else picked,
-        )
+        if self.training and self.options.vector_dropout:
+            everywhere = np.unique(np.stack([reading.inputs for reading in whole.values()]))
+            picked = self._without_some_vectors(picked, np.searchsorted(everywhere, distinct.numpy()), len(everywhere))
+        batch = Batch(forward=places[0].numpy(), backward=places[-1].numpy(), lengths=computed.lengths, words=picked)
         device = self.softmax.weight.device
         with (
             torch.set_grad_enabled(torch.is_grad_enabled() and not head_only),
             self._products(),
         ):
-            layers, after = self.bilm(batch, state, dropout=self.options.dropout, only_top=True, separate_graphs=True)
+            layers, after = self.bilm(
+                batch, state, dropout=self.options.dropout, only_top=True, separate_graphs=True, part=part
+            )
         outputs = torch.cat(layers.tops).float()
-        wanted = [torch.from_numpy(targets(layers.packing.pack(r.targets).numpy())) for r in readings.values()]
+        packing = layers.packing if rows is None else Packing(text.lengths)
+        wanted = [torch.from_numpy(targets(packing.pack(r.targets).numpy())) for r in whole.values()]
         with self._products():
-            mean, each = loss(self.softmax, outputs, torch.cat(wanted).to(device))
-        halves = [float(part.double().mean()) for part in each.chunk(len(wanted))]
-        return StepLoss(mean, dict(zip(readings, halves, strict=True)), len(wanted[0])), after
+            mean, each = loss(self.softmax, outputs, torch.cat([some[own] for some in wanted]).to(device))
+        halves = [float(half.double().mean()) for half in each.chunk(len(wanted))]
+        losses = dict(zip(readings, halves, strict=True))
+        return StepLoss(mean, losses, len(wanted[0]), len(wanted[0][own]), torch.cat(wanted)), after
+
+    def _readings(self, text: TextStep) -> dict[Direction, Reading]:
+        """What each direction of the network reads and predicts."""
+        readings: dict[Direction, Reading] = {"forward": text.forward, "backward": text.backward}
+        return {direction: readings[direction] for direction in self.bilm.config.directions}
 
     def _products(self) -> torch.autocast:
         """While training, products in bfloat16 if that is set; evaluations are always in float32."""
         device = self.softmax.weight.device.type
         return torch.autocast(device, torch.bfloat16, enabled=self.options.bfloat16_products and self.training)
 
-    def _without_some_vectors(self, words: Words) -> Words:
-        """A share of the words read as if they had no vector, so that their spelling is learned too."""
+    def _without_some_vectors(self, words: Words, numbers: Ids, most: int) -> Words:
+        """A share of the words read as if they had no vector, so that their spelling is learned too.
+
+        numbers: of these words among the `most` distinct words of the step.
+        """
         assert words.ids is not None
-        dropped = torch.rand(len(words.ids)).numpy() < self.options.vector_dropout
+        dropped = torch.rand(most).numpy()[numbers] < self.options.vector_dropout
         boundary = words.ids < MARKS.index(UNKNOWN)
         return replace(words, ids=np.where(dropped & ~boundary, MARKS.index(UNKNOWN), words.ids))
+
+
+def _part(text: TextStep, rows: slice) -> tuple[Part, Tensor]:
+    """Which packed positions of a step belong to some of its rows, as `run` needs it and as numbers (N,)."""
+    numbers = np.broadcast_to(np.arange(len(text.lengths))[:, None], text.forward.inputs.shape)
+    row = Packing(text.lengths).pack(numbers)
+    own = torch.nonzero(torch.isin(row, torch.arange(len(text.lengths))[rows]))[:, 0]
+    return Part(len(row), own), own

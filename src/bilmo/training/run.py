@@ -1,5 +1,7 @@
 """A training run from text to a model folder: read, train, evaluate, save, resume.
 
+Under torchrun, several processes compute one run: the first one writes all files, and all yield the same events.
+
 The run is a generator of events; the caller decides what to show. The folder has
 
     config.json model.safetensors vocab.txt chars.txt README.md   the best model so far
@@ -15,14 +17,18 @@ import hashlib
 import json
 import logging
 import os
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+import torch
 
-from bilmo.errors import BilmoError, ConfigError, DamagedFile, TextError
+from bilmo import __version__
+from bilmo.errors import BilmoError, ConfigError, DamagedFile, OutputError, TextError
 from bilmo.net.device import device_of
 from bilmo.store import checkpoint, model_folder
 from bilmo.store.bundle import Bundle
@@ -41,6 +47,7 @@ from bilmo.training.card import TrainingSection
 from bilmo.training.corpus import Corpus
 from bilmo.training.cost import estimate, need_memory
 from bilmo.training.curve import draw
+from bilmo.training.distributed.processes import joined
 from bilmo.training.events import Evaluation, Event, Finished, Progress, Reading, Ready, Step
 from bilmo.training.log import log_event, remove_repeated
 from bilmo.training.loop import Loop
@@ -54,6 +61,8 @@ KEEPS = (CORPUS, TENSORBOARD, CHECKPOINT)
 """What is in the work folder."""
 LENGTH = ("epochs", "minutes")
 """Settings that say how long a run is."""
+SHARED_SECONDS = 30
+"""How long a process waits for the corpus to appear in a folder that machines share."""
 RESTORE_AFTER, GIVE_UP_AFTER = 3, 10
 """Steps in a row that explode before the weights of the last checkpoint are restored, and before the run gives up."""
 
@@ -79,16 +88,20 @@ def train(
 
     reading: a function through which all lines of the text pass, once, if they must be read.
     """
-    device = device_of(recipe.train.device)  # a device that is missing is reported before the text is read
-    _check_inputs(texts, folder, recipe, base)
-    dictionary = _dictionary(recipe, base)
-    identity = _identity(texts, recipe, base, dictionary)
-    _check_length(folder, identity)
-    with open_run(folder, folder / WORK, kind="training run", identity=identity, keeps=KEEPS) as run:
-        unread = STDIN in texts and (run.work / CORPUS).exists()
-        if not (run.work / CORPUS).exists():
+    with joined() as processes, ExitStack() as held:
+        # A device that is missing is reported before the text is read.
+        device = processes.on_all(lambda: device_of(processes.device(recipe.train.device)))
+        dictionary, identity = processes.on_all(lambda: _checked(texts, folder, recipe, base))
+        processes.agree({**vars(identity), "versions": {"bilmo": __version__, "torch": torch.version.__version__}})
+        work = folder / WORK
+        opening = open_run(folder, work, kind="training run", identity=identity, keeps=KEEPS)
+        run = processes.on_first(lambda: held.enter_context(opening))  # None on the others
+        unread = STDIN in texts and (work / CORPUS).exists()
+        if not (work / CORPUS).exists():
             yield Reading()
-        corpus = _corpus(texts, run.work / CORPUS, recipe, dictionary, reading)
+        made = processes.on_first(lambda: _corpus(texts, work / CORPUS, recipe, dictionary, reading))
+        corpus = processes.on_all(lambda: made or _shared_corpus(work / CORPUS))
+        processes.agree({"the corpus": corpus.identity})
         words = corpus.words
         if base is None:
             plan = plan_model(recipe.network, recipe.text, words, corpus.counts)
@@ -96,12 +109,13 @@ def train(
             plan = plan_finetuning(base.bundle, recipe.text, words, corpus.counts, base.add_words)
         if device.type == "cpu":
             need_memory(plan.parameters(), "width, cells, layers, vocab_size")
-        loop = Loop(recipe.train, plan, corpus, WordArrays(words, plan.indexer()))
-        path = run.work / CHECKPOINT
-        if path.exists():
-            _resume(loop, path, folder)
-        run.start()
-        remove_repeated(folder / LOG, loop.progress)
+        loop = processes.on_all(lambda: Loop(recipe.train, plan, corpus, WordArrays(words, plan.indexer()), processes))
+        path = work / CHECKPOINT
+        processes.on_all(lambda: _resume(loop, path, folder))
+        processes.agree({"steps in the checkpoint": loop.progress.steps})
+        if run is not None:
+            run.start()
+            remove_repeated(folder / LOG, loop.progress)
         notes = []
         if unread:
             notes = ["standard input is not read; the run continues with the text that it was started with"]
@@ -118,31 +132,44 @@ def train(
         names = [file.name for file in files(texts)]
         card = TrainingSection(recipe, corpus.facts, texts=names, base=base.name if base else None)
         exploded = 0
-        with (folder / LOG).open("a", encoding="utf-8") as log, tensorboard(run.work / TENSORBOARD) as show:
-            for event in loop.events():
-                if isinstance(event, Step):
-                    log_event(event, log)
-                    show(event)
-                    exploded = exploded + 1 if event.skipped else 0
-                    if exploded >= GIVE_UP_AFTER:
-                        raise _gave_up(event, loop)
-                    if exploded == RESTORE_AFTER and path.exists():  # the step before them spoiled the weights
-                        loop.restore_weights(checkpoint.read(path, Progress))
-                    if event.number % recipe.train.save_every == 0 and not event.skipped:
-                        _save(loop, path, log)
-                elif isinstance(event, Evaluation):
-                    if event.best:
-                        bundle = replace(loop.bundle(), dictionary=dictionary if corpus.facts.lang == "zh" else None)
-                        section = card.markdown(loop.progress, event)
-                        model_folder.publish(replace(bundle, card=card_of(bundle, section)), folder)
-                    log_event(event, log)
-                    show(event)
-                    draw(folder / LOG, folder / CURVE)
-                else:
-                    if event.progress.best is None:
-                        raise _no_model(folder)
+        log: IO[str] | None = None
+        if processes.first:
+            log = held.enter_context((folder / LOG).open("a", encoding="utf-8"))
+            show = held.enter_context(tensorboard(work / TENSORBOARD))
+        for event in loop.events():
+            if log and isinstance(event, Evaluation) and event.best:
+                bundle = replace(loop.bundle(), dictionary=dictionary if corpus.facts.lang == "zh" else None)
+                section = card.markdown(loop.progress, event)
+                model_folder.publish(replace(bundle, card=card_of(bundle, section)), folder)
+            if log and not isinstance(event, Finished):
+                log_event(event, log)
+                show(event)
+            if isinstance(event, Step):
+                exploded = exploded + 1 if event.skipped else 0
+                if exploded >= GIVE_UP_AFTER:
+                    raise processes.fail(_gave_up(event, loop))
+                if exploded == RESTORE_AFTER and path.exists():  # the step before them spoiled the weights
+                    loop.restore_weights(checkpoint.read(path, Progress))
+                if event.number % recipe.train.save_every == 0 and not event.skipped:
                     _save(loop, path, log)
-                yield event
+            elif isinstance(event, Evaluation):
+                if log:
+                    draw(folder / LOG, folder / CURVE)
+            else:
+                if event.progress.best is None:
+                    raise processes.fail(_no_model(folder))
+                _save(loop, path, log)
+                processes.on_first(lambda: None)  # the model is complete before any process returns
+            yield event
+
+
+def _checked(texts: list[Path], folder: Path, recipe: Recipe, base: Base | None) -> tuple[Dictionary | None, Identity]:
+    """The dictionary and the identity of a run whose inputs can be used."""
+    _check_inputs(texts, folder, recipe, base)
+    dictionary = _dictionary(recipe, base)
+    identity = _identity(texts, recipe, base, dictionary)
+    _check_length(folder, identity)
+    return dictionary, identity
 
 
 def _check_inputs(texts: list[Path], folder: Path, recipe: Recipe, base: Base | None) -> None:
@@ -235,8 +262,23 @@ def _corpus(
     )
 
 
+def _shared_corpus(folder: Path) -> Corpus:
+    """The corpus that the first process has made."""
+    until = time.monotonic() + SHARED_SECONDS
+    while not folder.exists() and time.monotonic() < until:  # another machine may see it a little later
+        time.sleep(0.1)
+    if not folder.exists():
+        raise OutputError(
+            f"{folder}: the first process has made this folder, and it cannot be seen here. All machines need the "
+            "output folder on a file system that they share."
+        )
+    return Corpus(folder)
+
+
 def _resume(loop: Loop, path: Path, folder: Path) -> None:
-    """Continue from a checkpoint, if it fits the corpus and the network, and the best model so far is there."""
+    """Continue from the checkpoint, if there is one: it must fit the corpus and the network, and the best model too."""
+    if not path.exists():
+        return
     saved = checkpoint.read(path, Progress)
     corpus = loop.corpus
     if saved.progress.corpus not in ("", corpus.identity):
@@ -245,7 +287,7 @@ def _resume(loop: Loop, path: Path, folder: Path) -> None:
         loop.resume(saved)
     except (RuntimeError, ValueError, KeyError):
         raise DamagedFile(f"{path}: does not belong to the network that this run trains. {START_OVER}") from None
-    if saved.progress.best is not None:
+    if saved.progress.best is not None and loop.processes.first:
         try:
             model_folder.read(folder)
         except BilmoError as error:
@@ -277,10 +319,16 @@ def _no_model(folder: Path) -> BilmoError:
     )
 
 
-def _save(loop: Loop, path: Path, log: IO[str]) -> None:
-    """Save a checkpoint. Sync the log first, so that it has every step of the checkpoint."""
+def _save(loop: Loop, path: Path, log: IO[str] | None) -> None:
+    """Save a checkpoint. Sync the log first, so that it has every step of the checkpoint.
+
+    All processes take part; the one that has the log writes.
+    """
+    saved = loop.checkpoint()
+    if log is None:
+        return
     os.fsync(log.fileno())
-    checkpoint.write(path, loop.checkpoint())
+    checkpoint.write(path, saved)
     logger.debug("%s: saved after step %d", path, loop.progress.steps)
 
 

@@ -74,6 +74,7 @@ def run(served: Served, sock: socket.socket, *, limits: Limits, hosts: list[str]
     """Serve until SIGTERM or Ctrl-C; requests that are under way are finished."""
     app = application(served, limits=limits, hosts=hosts, token=token)
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # its messages are about single connections
+    logging.getLogger("bilmo").setLevel(logging.WARNING)  # notes on words would bring text of requests into the log
     config = uvicorn.Config(
         app,
         log_config=None,

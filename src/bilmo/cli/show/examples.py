@@ -13,6 +13,7 @@ EXAMPLES = {
         "bilmo convert old-model new-model",
         "bilmo convert new-model for-allennlp --to allennlp",
     ),
+    "export": ("bilmo export en -o en.onnx", "bilmo export en -o en-int8.onnx --precision int8"),
     "embed": (
         'bilmo embed en "He sat on the bank of the river."',
         "bilmo embed en sentences.txt -o vectors.h5",
@@ -31,8 +32,20 @@ EXAMPLES = {
         "bilmo finetune en text.txt -o my-model --minutes 10",
         "bilmo finetune en text.txt -o my-model --add-words 1000",
     ),
+    "plan": (
+        "bilmo plan --words 1e9 --recipe original --machines 16 --gpus 8",
+        "bilmo plan --words 2e6 --recipe novel --processes 2",
+    ),
     "evaluate": ("bilmo evaluate en text.txt",),
     "fill": ('bilmo fill en "The cat sat on the [mat]."',),
+    "senses": (
+        "bilmo senses en bank --in text.txt",
+        "bilmo senses en bank --in text.txt -o senses.html",
+    ),
+    "draw": (
+        'bilmo draw en "He sat on the bank." "The bank lends money." -o words.html',
+        'bilmo draw en "He sat on the bank." -o layers.svg',
+    ),
     "probability": (
         'bilmo probability en "He sat on the bank."',
         "bilmo probability en text.txt --by sentence -o sentences.tsv",
@@ -54,6 +67,7 @@ EXAMPLES = {
         "bilmo fit roles en --train roles.jsonl -o my-roles",
         "bilmo fit answer en --train questions.json -o my-reader",
         "bilmo fit coref en --train stories.conll -o my-coref",
+        "bilmo fit senses en --train semcor.jsonl --inventory index.sense -o my-senses",
         "bilmo fit translate en --train train.en train.de --dev val.en val.de -o my-translator",
         "bilmo fit summarise en --train news.jsonl --text-field paras --summary-field title -o my-summariser",
     ),
@@ -63,9 +77,14 @@ EXAMPLES = {
         "bilmo predict my-tagger sentences.txt -o tags.conll",
         "bilmo predict my-tagger sentences.txt -o tags.html",
         'bilmo predict my-reader --context text.txt --question "Where is the bank?"',
+        'bilmo predict my-senses "He sat on the bank of the river."',
         'bilmo predict my-translator "A man is riding a bicycle." --best 3 --attention attention.html',
     ),
-    "score": ("bilmo score my-tagger entities.conll", "bilmo score my-translator test.en test.de"),
+    "score": (
+        "bilmo score my-tagger entities.conll",
+        "bilmo score my-translator test.en test.de",
+        "bilmo score my-senses ALL.data.xml --gold ALL.gold.key.txt",
+    ),
     "compare": (
         "bilmo compare classify en --train reviews.tsv --seeds 3 -o table.md",
         "bilmo compare tag en --train entities.conll --seeds 3",

@@ -30,8 +30,13 @@ def show(events: Iterable[Event], folder: Path, more_words: str) -> None:
     """Show the progress of a training run and its result. `more_words`: options that enlarge the vocabulary."""
     from bilmo.store.checkpoint import CHECKPOINT
     from bilmo.store.run import RUN, WORK
+    from bilmo.training.distributed.processes import is_first
     from bilmo.training.events import Evaluation, Finished, Reading, Ready, Step
 
+    if not is_first():  # one process talks for all
+        for _ in events:
+            pass
+        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

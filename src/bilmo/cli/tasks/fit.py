@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bilmo.cli.options import Model
+from bilmo.cli.tasks import senses
 from bilmo.cli.tasks.task_options import (
     Cache,
     Dev,
@@ -103,4 +104,8 @@ def show_score(estimator: AnyEstimator, examples: Sequence[Any], answers: Sequen
     learning.score_json(found) if json else learning.score(found)
 
 
-app = task_group(fit, "Fit a task on labelled examples, on top of a model. `bilmo fit TASK --help` lists its options.")
+app = task_group(
+    fit,
+    "Fit a task on labelled examples, on top of a model. `bilmo fit TASK --help` lists its options.",
+    more={"senses": senses.fit},
+)

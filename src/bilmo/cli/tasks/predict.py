@@ -8,15 +8,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import Annotated, TextIO
 
 import typer
 
 from bilmo.cli.tasks.search_options import Search
 from bilmo.cli.tasks.task_options import Form, LayersDevice
-
-if TYPE_CHECKING:
-    from bilmo.tasks.core.spec import AnyTask
 
 BATCH_EXAMPLES = 256
 """The number of examples predicted at a time."""
@@ -44,8 +41,8 @@ def predict(
         str,
         typer.Option(
             help="Format of the output: `table` (with tabs), `csv`, `jsonl`, `html` (a page for a browser), `conll` "
-            "for tags, `text` for translations and summaries. `auto`: from the extension of the output file, otherwise "
-            "the default of the task."
+            "for tags, `text` for translations and summaries, `keys` for word senses of an XML file. `auto`: from the "
+            "extension of the output file, otherwise the default of the task."
         ),
     ] = "auto",
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Also write probabilities.")] = False,
@@ -97,10 +94,13 @@ def predict(
     label and a tab are read as `label<TAB>text`. `label text` is recognized only if the training examples had this
     format. CSV and TSV may have a single column of texts, or a first row with column names. Raw text for a tagger is
     split into sentences and tokens according to `--lang` of `bilmo fit`. Pairs for entailment may be lines with two
-    texts and a tab between them. A single question can be asked with `--context` and `--question`.
+    texts and a tab between them. A single question can be asked with `--context` and `--question`. Word senses are
+    predicted from raw text, or for the words that are marked in an XML file.
     """
     from bilmo import progress
     from bilmo.cli.show import messages
+    from bilmo.cli.tasks import senses
+    from bilmo.errors import ConfigError
     from bilmo.formats import open as layouts
     from bilmo.generate.attention_page import STYLE
     from bilmo.generate.folder import load
@@ -110,11 +110,19 @@ def predict(
     from bilmo.tasks.core import html
     from bilmo.tasks.core.task_folder import files_of
 
-    estimator = load(saved, elmo=model)
     given = _Input(input, context, question)
-    given.check(estimator.task)
     search = Search(beam, best, length_penalty, longest, attention)
-    search.check(estimator.task)
+    if senses.is_saved(saved):
+        given.check(senses.NAME, asks=False)
+        search.check(senses.NAME, writes=False)
+        if probabilities:
+            raise ConfigError("--probabilities: senses are chosen by cosine, which is not a probability")
+        with given.as_file() as (path, shown):
+            senses.predict(saved, path, shown, given.paths, output, to, model=model, form=form, device=device)
+        return
+    estimator = load(saved, elmo=model)
+    given.check(estimator.task.name, asks=estimator.task.asks)
+    search.check(estimator.task.name, writes=estimator.task.parallel)
     outputs = [path for path in (output, attention) if path]
     if outputs:
         bilm = layouts.files_of(model) if model else []
@@ -165,16 +173,16 @@ class _Input:
     context: Path | None
     question: str | None
 
-    def check(self, task: AnyTask) -> None:
+    def check(self, task: str, *, asks: bool) -> None:
         """Refuse options that do not fit together or do not fit the task."""
         from bilmo.errors import ConfigError
 
         if self.context is None and self.question is None:
             if self.input is None:
-                asked = ", or --context FILE and --question TEXT" if task.asks else ""
+                asked = ", or --context FILE and --question TEXT" if asks else ""
                 raise ConfigError(f"there is nothing to predict from; give a file or a text{asked}")
-        elif not task.asks:
-            raise ConfigError(f"--context and --question are for tasks that answer questions; this task is {task.name}")
+        elif not asks:
+            raise ConfigError(f"--context and --question are for tasks that answer questions; this task is {task}")
         elif self.context is None or self.question is None or self.input is not None:
             raise ConfigError("--context and --question belong together, and replace the input file")
 

@@ -29,13 +29,13 @@ class Search:
     longest: int | None
     attention: Path | None
 
-    def check(self, task: AnyTask) -> None:
+    def check(self, task: str, *, writes: bool) -> None:
         """Refuse these options for other tasks."""
         from bilmo.errors import ConfigError
 
         given = [f"--{one.name.replace('_', '-')}" for one in fields(self) if getattr(self, one.name) is not None]
-        if given and not task.parallel:
-            raise ConfigError(f"{', '.join(given)}: only for tasks that write texts; this task is {task.name}")
+        if given and not writes:
+            raise ConfigError(f"{', '.join(given)}: only for tasks that write texts; this task is {task}")
 
     def choose_output(self, task: AnyTask, output: Path | None, to: str) -> str:
         """The form to write; several results for each text need a table."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -74,24 +74,31 @@ LayersDevice = Annotated[
 ]
 
 
-def task_group(build: Callable[[AnyTask], Callable[..., None]], text: str) -> typer.Typer:
-    """A command with one sub-command per task. `build` makes the function of a sub-command."""
+def task_group(
+    build: Callable[[AnyTask], Callable[..., None]], text: str, more: Mapping[str, Callable[..., None]] | None = None
+) -> typer.Typer:
+    """A command with one sub-command per task. `build` makes the function of a sub-command.
+
+    more: functions of further sub-commands, by name.
+    """
+    others = more or {}
 
     class TaskGroup(TyperGroup):
         """Sub-commands are made when they are asked for."""
 
         def list_commands(self, ctx: Any) -> list[str]:
-            return [task.name for task in _tasks()]
+            return [*(task.name for task in _tasks()), *others]
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            for task in _tasks():
-                if task.name == cmd_name:
-                    app = typer.Typer(rich_markup_mode="markdown", add_completion=False, pretty_exceptions_enable=False)
-                    command = with_shared_options(build(task))
-                    kind = TwoFiles if task.parallel else TyperCommand
-                    app.command(task.name, cls=kind, epilog=epilog(str(ctx.info_name), task.name))(command)
-                    return typer.main.get_command(app)
-            return None
+            task = next((task for task in _tasks() if task.name == cmd_name), None)
+            function = build(task) if task is not None else others.get(cmd_name)
+            if function is None:
+                return None
+            app = typer.Typer(rich_markup_mode="markdown", add_completion=False, pretty_exceptions_enable=False)
+            kind = TwoFiles if task is not None and task.parallel else TyperCommand
+            shown = epilog(str(ctx.info_name), cmd_name)
+            app.command(cmd_name, cls=kind, epilog=shown)(with_shared_options(function))
+            return typer.main.get_command(app)
 
     return typer.Typer(cls=TaskGroup, help=text, no_args_is_help=True, subcommand_metavar="TASK ...")
 

@@ -41,10 +41,10 @@ def read(options_file: Name | None, weight_file: Name | None) -> Bundle:
     else:
         bundle = bilmtf.read_files(Path(options_file), Path(weight_file))
     chars = bundle.config.words.chars
-    if chars is None or chars.kind != "bytes" or bundle.config.words.table is not None:
+    if chars is None or chars.kind != "bytes":
         raise ConfigError(
-            f"{options_file}: the words of this model are not made of bytes alone, so character ids of AllenNLP do not "
-            "fit it. Use bilmo.load and Embedder.module instead."
+            f"{options_file}: this model does not read words as bytes, so character ids of AllenNLP do not fit it. "
+            "Use bilmo.load and Embedder.module instead."
         )
     return bundle
 

@@ -32,6 +32,15 @@ Start = Literal["carry", "zero", "settled"]
 logger = logging.getLogger(__name__)
 
 
+def spelled_word(ids: Ids) -> str:
+    """The word of character ids, in bilmo's scheme; a word that AllenNLP has cut off stays cut off."""
+    if ByteChars.sentence_begin in ids:
+        return SENTENCE_BEGIN
+    if ByteChars.sentence_end in ids:
+        return SENTENCE_END
+    return bytes(ids[ids < ByteChars.sentence_begin].tolist()).decode("utf-8", "ignore")
+
+
 def padded_ids(word: str, characters: int) -> Ids:
     """(C,): the ids of one word in AllenNLP's scheme, where 0 means padding and everything else is larger by 1."""
     chars = ByteChars(characters)
@@ -50,15 +59,18 @@ class _ElmoCharacterEncoder(nn.Module):
         weight_file: Name | None,
         requires_grad: bool = False,
         *,
-        network: BiLM | None = None,
+        given: tuple[Bundle, BiLM] | None = None,
     ) -> None:
+        """`given`: the model and its network, instead of files."""
         super().__init__()
-        made = network or read(options_file, weight_file).network()
+        bundle = given[0] if given else read(options_file, weight_file)
+        made = given[1] if given else bundle.network()
         config, chars = made.config, made.config.words.chars
         assert chars is not None and chars.max_characters is not None
         self.output_dim = config.width
         self.requires_grad = requires_grad
         self._encoder = made.words.requires_grad_(requires_grad)
+        self._indexer = bundle.indexer() if config.words.table else None
         self._widest = chars.widest_filter
         self._marks = [padded_ids(mark, chars.max_characters) for mark in (SENTENCE_BEGIN, SENTENCE_END)]
         rename(self, _encoder_names(config))
@@ -92,8 +104,14 @@ class _ElmoCharacterEncoder(nn.Module):
         chars = np.ascontiguousarray(found[:, : used + self._widest])  # more padding cannot change the result
         frozen = not any(parameter.requires_grad for parameter in self.parameters())
         with torch.set_grad_enabled(torch.is_grad_enabled() and not frozen):
-            words: Tensor = self._encoder(Words(chars, None))
+            words: Tensor = self._encoder(Words(chars, self._rows(found)))
         return words, as_places(forward, lengths + 2)
+
+    def _rows(self, found: Ids) -> Ids | None:
+        """Distinct words (U, C) to their rows in the model's table of words, where it has one."""
+        if self._indexer is None:
+            return None
+        return np.array([self._indexer.key(spelled_word(ids))[1] for ids in found], dtype=np.int64)
 
 
 def as_places(forward: Ids, lengths: Ids) -> Places:
@@ -170,7 +188,7 @@ class _ElmoBiLm(nn.Module):
             bundle = settled(bundle)
         network = bundle.network()
         first = bundle.start if start == "settled" else None
-        self._token_embedder = _ElmoCharacterEncoder(None, None, requires_grad, network=network)
+        self._token_embedder = _ElmoCharacterEncoder(None, None, requires_grad, given=(bundle, network))
         self._elmo_lstm = _ElmoLstm(network, first or network.zero_state(1), requires_grad)
         self._elmo_lstm.stateful = start == "carry"
         self._requires_grad = requires_grad

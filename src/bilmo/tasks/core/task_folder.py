@@ -119,9 +119,7 @@ def _fill(task: AnyEstimator, partial: Path, model: str, written: dict[str, str]
         bilm = BilmFacts(name=BILM, sha256=learned.identity(), start="settled", config=learned.config)
     elif batcher.store is not None:
         elmo = batcher.store.elmo
-        # A path becomes absolute, so that it is found from any folder; a name that is not a path stays a name.
-        model = str(Path(model).resolve()) if model and Path(model).exists() else model
-        bilm = BilmFacts(name=model, sha256=batcher.store.model, start=elmo.start, config=elmo.config)
+        bilm = BilmFacts(name=lasting(model), sha256=batcher.store.model, start=elmo.start, config=elmo.config)
     files = NewFolder(partial, written)
     files.write_tensors(WEIGHTS, task.network_.own_state())
     facts = None
@@ -187,7 +185,7 @@ def _load(
     task = by_name[config.bilmo_task]
     settings = checked(config.settings, task.settings, f"{path / CONFIG}, settings")
     prepared = checked(config.prepared, task.prepared, f"{path / CONFIG}, prepared")
-    model = _bilm(path, config.bilm, elmo) if config.bilm else None
+    model = load_bilm(path, config.bilm, elmo) if config.bilm else None
     files = HashedFolder(path, {WORDS: NOT_KNOWN} | config.sha256, REMEDY)
     found = task.estimator().restore(settings, prepared, _words(files, config.words), model)
     own = found.network_.own_state()
@@ -216,7 +214,13 @@ def _read_config(path: Path) -> TaskFile:
     return config
 
 
-def _bilm(folder: Path, facts: BilmFacts, elmo: Embedder | str | PathLike[str] | None) -> Embedder:
+def lasting(model: str) -> str:
+    """A path becomes absolute, so that it is found from any folder; a name that is not a path stays a name."""
+    return str(Path(model).resolve()) if model and Path(model).exists() else model
+
+
+def load_bilm(folder: Path, facts: BilmFacts, elmo: Embedder | str | PathLike[str] | None) -> Embedder:
+    """The biLM that a folder was fitted on; `elmo` is that biLM or its path, None for the recorded one."""
     if not isinstance(elmo, Embedder):
         inside = facts.name == BILM and elmo is None
         place = folder / BILM if inside else Path(elmo if elmo is not None else facts.name)

@@ -1,0 +1,1 @@
+"""Commands that ask a model what words mean: senses, pictures, words that fit."""

@@ -1,0 +1,1 @@
+"""Pictures of similarities and of uses: SVG, pages for a browser, PNG."""

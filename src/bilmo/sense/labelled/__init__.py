@@ -1,0 +1,1 @@
+"""Word sense disambiguation: senses learned from labelled text, and the senses of words in new text."""

@@ -1,0 +1,181 @@
+"""Senses of a word without labels: its uses in a text, in groups of similar contexts.
+
+The order of the text changes nothing: uses are sorted by their sentences before they are grouped.
+
+Knows: Embedder, Space, groups. Blind to: pictures, the command line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from bilmo import progress as bars
+from bilmo.embed.embedder import Embedder
+from bilmo.errors import TextError
+from bilmo.net.mix import How
+from bilmo.sense.groups import group, plane
+from bilmo.sense.places import Place, in_line, is_word
+from bilmo.sense.space import Floats, Space, sampled
+from bilmo.text.files import all_lines, listed_paths, named_lines
+
+MOST_USES = 2_000
+"""Uses of a word that are grouped; of more uses, a part is drawn, the same one every time."""
+WINDOW = 8
+"""Tokens before and after a use that count as its company."""
+COMPANY = 5
+"""Words that name a group."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """A word at one place of a text."""
+
+    tokens: list[str]
+    position: int
+    text: str
+    """The sentence, with the word in square brackets."""
+    file: str
+    line: int
+    x: float
+    y: float
+    """The place on the map."""
+
+
+@dataclass(frozen=True)
+class Sense:
+    """A group of uses."""
+
+    company: list[str]
+    """Words that are typical near these uses."""
+    uses: list[Use]
+    """The most typical ones first."""
+
+
+@dataclass(frozen=True)
+class Senses:
+    """The uses of a word in a text, by sense; the largest sense comes first.
+
+    >>> bilmo.Senses.find(elmo, "bank", "text.txt").senses[0].company        # doctest: +SKIP
+    """
+
+    word: str
+    senses: list[Sense]
+    total: int
+    """Uses in the text; those that were grouped may be fewer."""
+    silhouettes: dict[int, float]
+    """The mean silhouette of each number of groups that was tried; `bilmo.sense.groups` explains the choice."""
+
+    @classmethod
+    def find(
+        cls,
+        elmo: Embedder,
+        word: str,
+        texts: str | PathLike[str] | Iterable[str | PathLike[str]],
+        *,
+        mix: How = "top",
+        progress: bool = False,
+    ) -> Senses:
+        """Group the uses of a word in text files or folders; upper and lower case are the same word.
+
+        mix: the layers that are compared.
+        progress: show a progress bar on a terminal or in a notebook.
+        """
+        word = word.strip()
+        if not word or " " in word:
+            raise TextError(f"give one word; found {word!r}")
+        paths = listed_paths(texts)
+        with bars.counting("sentences", show=progress) as counted:
+            chosen, total = _chosen(word, counted(_sentences(elmo, word, paths)))
+        if not chosen:
+            raise TextError(f"{word!r} does not occur in the text; give a word as it is written there")
+        with bars.working("embedding", show=progress):
+            space = Space.of_files(elmo, paths, mix)
+            vectors = _vectors(elmo, space, chosen)
+        labels, silhouettes = group(vectors)
+        points = plane(vectors)
+        uses = [
+            Use(place.tokens, position, place.marked(position), place.file, place.line, float(x), float(y))
+            for (place, position), (x, y) in zip(chosen, points, strict=True)
+        ]
+        members = [np.flatnonzero(labels == number) for number in range(int(labels.max()) + 1)]
+        counts = [Counter(near for n in rows for near in company(uses[n])) for rows in members]
+        senses = []
+        for number, rows in enumerate(members):
+            others = sum(counts[:number] + counts[number + 1 :], Counter()) or _elsewhere(elmo, paths)
+            typical = np.argsort(-(vectors[rows] @ vectors[rows].mean(axis=0)), kind="stable")
+            senses.append(Sense(typical_words(counts[number], others), [uses[n] for n in rows[typical]]))
+        return cls(word, senses, total, silhouettes)
+
+
+def _sentences(elmo: Embedder, word: str, paths: Iterable[Path]) -> Iterator[Place]:
+    """The sentences of the lines in which a word may occur."""
+    wanted = word.casefold()
+    for name, lines in named_lines(paths):
+        for number, line in enumerate(lines, start=1):
+            if wanted in line.casefold():
+                yield from in_line(elmo, line, name, number)
+
+
+def _elsewhere(elmo: Embedder, paths: Iterable[Path]) -> Counter[str]:
+    """How often words occur in a sample of the text."""
+    places = (place for line in sampled(all_lines(paths)) for place in in_line(elmo, line))
+    return Counter(place.tokens[n].casefold() for place in places for n in place.words)
+
+
+def _chosen(word: str, places: Iterable[Place]) -> tuple[list[tuple[Place, int]], int]:
+    """Uses sorted by their sentences, and how many there are in the text."""
+    wanted = word.casefold()
+    kept: list[tuple[int, int, Place, int]] = []  # a heap with the largest hash, negative, first
+    total = 0
+    for place in places:
+        for position, token in enumerate(place.tokens):
+            if token.casefold() == wanted:
+                total += 1
+                code = "\0".join([*place.tokens, str(position)]).encode("utf-8", "surrogatepass")
+                entry = (-int.from_bytes(hashlib.blake2b(code, digest_size=8).digest()), -total, place, position)
+                if len(kept) < MOST_USES:
+                    heapq.heappush(kept, entry)
+                else:
+                    heapq.heappushpop(kept, entry)
+    found = [(place, position) for _, _, place, position in kept]
+    found.sort(key=lambda use: (use[0].tokens, use[1], use[0].file, use[0].line))
+    return found, total
+
+
+def _vectors(elmo: Embedder, space: Space, uses: Sequence[tuple[Place, int]]) -> Floats:
+    """(uses, width): the vector of each use."""
+    embedded = space.uses(elmo, (place for place, _ in uses))
+    rows = [
+        vectors[place.words.index(position)] for (place, vectors), (_, position) in zip(embedded, uses, strict=True)
+    ]
+    return np.stack(rows)
+
+
+def company(use: Use) -> Iterator[str]:
+    """The words near a use, without the word itself."""
+    near = use.tokens[max(0, use.position - WINDOW) : use.position + WINDOW + 1]
+    word = use.tokens[use.position].casefold()
+    return (token.casefold() for token in near if is_word(token) and token.casefold() != word)
+
+
+def typical_words(near: Counter[str], other: Counter[str], most: int = COMPANY) -> list[str]:
+    """The words that are more frequent here than elsewhere, by the log-likelihood ratio of their counts."""
+    here, there = near.total(), other.total()
+
+    def ratio(word: str) -> float:
+        a, b = near[word], other[word]
+        expected = [(a + b) * size / max(here + there, 1) for size in (here, there)]
+        terms = (count * math.log(count / wanted) for count, wanted in zip((a, b), expected, strict=True) if count)
+        return 2 * sum(terms)
+
+    usual = [word for word in near if near[word] * max(there, 1) > other[word] * max(here, 1)]
+    return sorted(usual, key=lambda word: (-ratio(word), word))[:most]
