@@ -213,7 +213,7 @@ def _on_cluster(
                             f"{shard.text}: its process was lost {lost[shard]} times, perhaps because memory ran out "
                             f"({str(error).splitlines()[0]}). The same command resumes the run."
                         ) from None
-                    ray.kill(actor)  # if it was only out of reach, it must not go on
+                    ray.kill(actor)  # if it was only out of reach, it must stop
                     time.sleep(lost[shard])
                     waiting.appendleft(shard)
                     actor = kind.remote(*made)
