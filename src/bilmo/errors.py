@@ -9,6 +9,7 @@
     ├── VocabError      a vocabulary or character table that cannot be used
     ├── TextError       input text that cannot be read
     ├── OutputError     the output path already exists or cannot be written
+    │   └── InUse       another process is writing it
     ├── CannotConvert   the other layout cannot hold this model
     ├── NoSoftmax       the model has no softmax, which the request needs
     ├── MissingExtra    an optional package is not installed
@@ -57,6 +58,10 @@ class TextError(BilmoError):
 
 class OutputError(BilmoError):
     """The output path already exists or cannot be written."""
+
+
+class InUse(OutputError):  # noqa: N818
+    """Another process is writing the output."""
 
 
 class CannotConvert(BilmoError):  # noqa: N818

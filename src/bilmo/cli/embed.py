@@ -87,6 +87,13 @@ def embed(
         ),
     ] = None,
     workers: Workers = 1,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            help="Embed a folder of text files on a Ray cluster, one Parquet file for each in the folder --output. "
+            "`auto`: the cluster of this machine. `local`: start one on this machine. Or an address, HOST:PORT."
+        ),
+    ] = None,
 ) -> None:
     """Embed text: one vector per token, or one per sentence.
 
@@ -115,6 +122,29 @@ def embed(
         device=device,
         word_cache=word_cache,
     )
+    if ray is not None:
+        if output is None or workers > 1 or compress or word_cache is not None:
+            raise ConfigError(
+                "--ray needs --output, a folder, and works without --workers, --compress and --word-cache"
+            )
+        del loading["word_cache"]
+        from bilmo.plug.ray import embed_folder
+
+        with progress.working("loading the model"):
+            shards, found = embed_folder(
+                model,
+                given.paths,
+                output,
+                address=ray,
+                mix="mean" if how is None else how,
+                pool=pool.value,
+                dtype=dtype.value,
+                field=field,
+                overwrite=overwrite,
+                **loading,
+            )
+        show.shards(shards, found, output)
+        return
     if output is not None:
         events = api.embed_inputs(
             model,

@@ -33,7 +33,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from bilmo.errors import BilmoError, ConfigError, OutputError
+from bilmo.errors import BilmoError, ConfigError, InUse, OutputError
 from bilmo.store.atomic import TEMPORARY, new_file, unwritable_message
 from bilmo.store.validate import checked, parse_json
 
@@ -149,7 +149,7 @@ def _lock(output: Path, work: Path, kind: str, keeps: Collection[str]) -> tuple[
             work.mkdir(parents=True, exist_ok=True)
             lock.acquire(timeout=0)
         except Timeout:
-            raise OutputError(
+            raise InUse(
                 f"{output}: another process is working on it. Wait until it ends, or choose another name."
             ) from None
         except (FileNotFoundError, FileExistsError):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from bilmo.cli.show.messages import note, notes
 if TYPE_CHECKING:
     from bilmo.embed.job import Event
     from bilmo.embed.output.table import EmbeddedText, VectorSpec
+    from bilmo.plug.ray import Embedded, Shard
 
 LARGE = 100_000_000
 """Size in bytes from which on the size of the output is announced."""
@@ -55,6 +56,14 @@ def embedding(events: Iterable[Event], output: Path) -> None:
             elif folder_of(output).exists():
                 note(f"finished parts are kept; the same command resumes the run. To discard them: {discard(output)}")
             raise
+
+
+def shards(given: Sequence[Shard], found: Iterable[Embedded], output: Path) -> None:
+    """Show how many files of a cluster run are finished, and its result."""
+    with progress.counting("files", len(given)) as counted:
+        finished = list(counted(found))
+    sentences, tokens = sum(one.sentences for one in finished), sum(one.tokens for one in finished)
+    print(f"{output}: {len(finished):,} files, {sentences:,} sentences, {tokens:,} tokens")
 
 
 def discard(output: Path) -> str:
