@@ -83,6 +83,6 @@ def test_the_demo_writes_a_page_that_needs_no_network(tmp_path, monkeypatch, cap
     links = set(re.findall(r"https?://[^\"' <]+", page))
     assert links <= {"http://www.w3.org/2000/svg"}, links  # a name, not an address
     printed = capfd.readouterr().out
-    assert "report.html" in printed and printed.rstrip().splitlines()[-3].strip().startswith(".venv/bin/bilmo")
+    assert "report.html" in printed and printed.rstrip().splitlines()[-1].strip() == ".venv/bin/bilmo serve"
     steps = [json.loads(line) for line in (tmp_path / "demo" / "model" / "train.jsonl").read_text().splitlines()]
     assert min(step["mean"] for step in steps if "mean" in step) < 3.6

@@ -15,8 +15,8 @@ from small_runs import write_text
 
 ROOT = Path(__file__).parents[2]
 TRAIN = ("train", "text.txt", "-o", "model", "--recipe", "recipe.toml", "--epochs", "0.3")
-NOT_COMPUTING = {"models", "info"}
-ONLY_CPU = {"convert", "get"}
+NOT_COMPUTING = {"models", "info", "plan"}
+ONLY_CPU = {"convert", "export", "get"}
 """They compute only the settled start of sentences."""
 LEAVES = {
     f"{name} {task}" if task else name: inner(command, task) if task else command

@@ -122,7 +122,7 @@ def test_a_word_of_very_many_characters_beside_short_ones(monkeypatch):
     sentence = ["ab", long, "", "c", *(f"a{k}" for k in range(600)), long + "a"]
     found = elmo.layers([sentence])[0]
     assert np.isfinite(found).all() and found.shape == (3, len(sentence), 16)
-    assert max(largest) < 200_020  # never padded to the length of another
+    assert max(largest) < 2 * 200_020  # alone, so computed twice, but never padded to the length of another
     words = {word: found[0, k] for k, word in enumerate(sentence)}
     for word in (long, "ab"):
         assert_close([elmo.layers([[word]])[0][0, 0]], [words[word]])

@@ -66,7 +66,8 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def started(model: Path, text: Path, out: Path, number: int, **settings: Any) -> tuple[Any, Any]:
     """The workers of a run, and its events."""
-    elmo, how = bilmo.load(model), EmbedSettings(**settings)
+    elmo = bilmo.load(model)
+    how = EmbedSettings(model=model.name, lang=elmo.lang, **settings)  # as embed_files has them
     workers = job.start_workers(elmo, how, number)
     return workers, job.run(elmo, Inputs((str(text),)), out, how, workers=workers)
 
