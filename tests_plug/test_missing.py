@@ -33,7 +33,7 @@ import sys
 class Hidden:
     def find_spec(self, name, path=None, target=None):
         if name.split('.')[0] == sys.argv[1]:
-            raise ModuleNotFoundError(f'No module named {name!r}')
+            raise ModuleNotFoundError(f'No module named {name!r}', name=name)
 sys.meta_path.insert(0, Hidden())
 import bilmo
 try:

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 TITLED = re.compile(r'^```(python|sh) title="([^"\n]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 BEFORE = "Before: "
 """Code for an old system, which is shown beside the new code and only has to be valid."""
-ELSEWHERE = {"flair", "flair.md", "openai", "ray"}
+ELSEWHERE = {"flair", "flair.md", "openai", "ray", "torchrun"}
 """A library with an environment of its own, the page whose blocks all need it, and what needs a server or a cluster."""
 PAGES = [
     page

@@ -11,7 +11,6 @@ Knows: Embedder's module, id arrays, Keras. Blind to: TensorFlow, JAX.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib.util import find_spec
 from itertools import chain
 from os import PathLike
 from typing import Any
@@ -31,12 +30,13 @@ from bilmo.net.mix import How
 from bilmo.plug.id_arrays import IdArrays, id_array
 from bilmo.plug.usual_errors import usual_errors
 
-if find_spec("keras") is None:
-    need("keras", extra="keras", purpose="bilmo.plug.keras")
 TORCH = "bilmo's network is a torch module: set the environment variable KERAS_BACKEND=torch before Keras is imported"
 try:
     import keras
-except ImportError as error:  # Keras is there, but not the library of the backend that it chose
+except ImportError as error:
+    if error.name == "keras":
+        need("keras", extra="keras", purpose="bilmo.plug.keras")
+    # Keras is there, but not the library of the backend that it chose.
     raise ConfigError(f"Keras cannot load its backend ({error}); {TORCH}") from error
 if keras.backend.backend() != "torch":
     raise ConfigError(f"the backend of Keras is {keras.backend.backend()}, but {TORCH}")
