@@ -58,7 +58,8 @@ def test_layers_are_side_by_side_and_each_has_its_name():
 @given(st.lists(st.text(max_size=8), min_size=1, max_size=3))
 def test_any_tokens_make_valid_xml_that_utf8_can_hold(tokens):
     values = np.full((len(tokens), len(tokens)), 0.5)
-    ElementTree.fromstring(heatmap.pair(tokens, tokens, values, "").encode())
+    picture = heatmap.pair(tokens, tokens, values, "")
+    assert ElementTree.fromstring(picture.encode()).tag == f"{SVG}svg" and len(cells(picture)) == len(tokens) ** 2
 
 
 def test_a_picture_has_light_and_dark_colours_and_loads_nothing():
