@@ -15,7 +15,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from bilmo.embed import job
-from bilmo.sense import index_run
+from bilmo.sense import index_parts
 from bilmo.store import model_folder
 from fuzz import damage
 from fuzz.forks import SLOWEST, Ended, Fork
@@ -68,7 +68,7 @@ class Faults(Target):
     chunk = 40
 
     def prepare(self, box: Box) -> None:
-        job.PART_TOKENS = index_run.PART_WORDS = 60
+        job.PART_TOKENS = index_parts.PART_WORDS = 60
         model_folder.write(task_data.made(0), box.case / "model")
         write_text(box.case, lines=40)
         rows = zip(*reversed(task_data.texts(16)), strict=True)

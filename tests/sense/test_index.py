@@ -14,7 +14,7 @@ import torch
 import bilmo
 from bilmo.embed.embedder import Embedder
 from bilmo.errors import BilmoError, ConfigError, DamagedFile, NotAModel, OutputError, TextError
-from bilmo.sense import index_run, nearest_uses
+from bilmo.sense import index_parts, index_run, nearest_uses
 from bilmo.sense.index import Index, index_events, search_files
 from bilmo.sense.segment import NewSegment
 from bilmo.sense.space import Space
@@ -167,12 +167,12 @@ def killed_and_resumed(tmp_path, points):
 
 
 def test_a_run_that_is_killed_is_resumed(tmp_path, monkeypatch):
-    monkeypatch.setattr(index_run, "PART_WORDS", 60)
+    monkeypatch.setattr(index_parts, "PART_WORDS", 60)
     killed_and_resumed(tmp_path, [8, 27, 48, 70])
 
 
 def test_a_run_continues_with_its_finished_parts(text, tmp_path, monkeypatch):
-    monkeypatch.setattr(index_run, "PART_WORDS", 60)
+    monkeypatch.setattr(index_parts, "PART_WORDS", 60)
     events = index_events(ELMO, text, tmp_path / "uses")
     assert [type(next(events)).__name__ for _ in range(3)] == ["Started", "Step", "Step"]
     with pytest.raises(OutputError, match="another process is working on it"):
@@ -186,7 +186,7 @@ def test_a_run_continues_with_its_finished_parts(text, tmp_path, monkeypatch):
 
 
 def test_a_text_that_changes_while_it_is_read_is_refused(text, tmp_path, monkeypatch):
-    monkeypatch.setattr(index_run, "PART_WORDS", 60)
+    monkeypatch.setattr(index_parts, "PART_WORDS", 60)
     events = index_events(ELMO, text, tmp_path / "uses")
     next(events)
     text.write_text("Something else.\n" * 60, encoding="utf-8")

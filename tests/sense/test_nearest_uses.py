@@ -17,7 +17,7 @@ def segment_of(folder, values, stored, words="ab"):
     """One sentence per vector; its word is one of `words`, in turn."""
     places = [Place([words[k % len(words)]], [False], "f", k + 1) for k in range(len(values))]
     new = NewSegment(folder, values.shape[1], stored)
-    new.add(places, [value[None] for value in values])
+    new.add(places, values)
     new.commit(len(values), "")
     new.hash_blocks()
     return Segment(folder, values.shape[1], stored, (folder / HASHES).read_bytes(), new.names, "")

@@ -24,10 +24,11 @@ from bilmo import progress as bars
 from bilmo.embed.embedder import Embedder
 from bilmo.embed.load import load
 from bilmo.embed.options import LoadOptions
+from bilmo.embed.workers import check_workers
 from bilmo.errors import ConfigError, TextError
 from bilmo.formats.open import files_of
 from bilmo.net.mix import How
-from bilmo.sense import index_run, nearest_uses
+from bilmo.sense import index_parts, index_run, nearest_uses
 from bilmo.sense.index_folder import (
     CELLS,
     REMEDY,
@@ -38,6 +39,7 @@ from bilmo.sense.index_folder import (
     read_statistics,
     segment_folder,
 )
+from bilmo.sense.index_parts import start_workers
 from bilmo.sense.index_run import Event, check_model
 from bilmo.sense.places import Place, in_files
 from bilmo.sense.segment import Floats, Stored
@@ -102,6 +104,7 @@ class Index:
         *,
         mix: How = MIX,
         dtype: Stored = "float16",
+        workers: int = 1,
         progress: bool = False,
         **loading: Unpack[LoadOptions],
     ) -> Self:
@@ -114,19 +117,23 @@ class Index:
         folder: the folder to write.
         mix: the layers that are compared, as in `Embedder.embed`; the default is the best for nearest uses.
         dtype: number format of the stored vectors; "int8" takes half the space of "float16".
+        workers: number of processes that compute, as in `bilmo.embed_files`; the index is the same.
         progress: show a progress bar on a terminal or in a notebook.
         loading: settings of `bilmo.load`, such as `lang="zh"`; a loaded model keeps its own.
         """
-        events = index_events(model, texts, folder, mix=mix, dtype=dtype, progress=progress, loading=loading)
+        events = index_events(
+            model, texts, folder, mix=mix, dtype=dtype, workers=workers, progress=progress, loading=loading
+        )
         _to_the_end(events, progress)
         return cls(Path(folder))
 
-    def add(self, model: Embedder, texts: Paths, *, progress: bool = False) -> None:
+    def add(self, model: Embedder, texts: Paths, *, workers: int = 1, progress: bool = False) -> None:
         """Add the uses of more texts. The statistics stay those of the first texts.
 
         model: the model that the index was built with. The other arguments are those of `build`.
         """
-        _to_the_end(index_events(model, texts, self.folder, add=True, progress=progress), progress)
+        events = index_events(model, texts, self.folder, add=True, workers=workers, progress=progress)
+        _to_the_end(events, progress)
         self._read()
 
     def __len__(self) -> int:
@@ -185,6 +192,7 @@ def index_events(
     mix: How = MIX,
     dtype: Stored = "float16",
     add: bool = False,
+    workers: int = 1,
     progress: bool = False,
     loading: LoadOptions | None = None,
 ) -> Generator[Event, None, None]:
@@ -196,7 +204,11 @@ def index_events(
     if dtype not in get_args(Stored):
         raise ConfigError(f"dtype is {dtype!r}; accepted: {', '.join(get_args(Stored))}")
     if add:
-        read_config(output)  # refuses what is not an index
+        before = read_config(output)
+        mix, dtype = index_run.mix_of(before), before.stored
+    loaded = model if isinstance(model, Embedder) else None
+    start = loaded.start if loaded else "settled" if loading is None else loading.get("start", "settled")
+    check_workers(workers, start=start, device=loaded.device if loaded else (loading or {}).get("device", "cpu"))
     check_output([output], texts=paths, files=[] if isinstance(model, Embedder) else files_of(Path(model)))
     if isinstance(model, Embedder):
         if loading:
@@ -205,7 +217,10 @@ def index_events(
     else:
         with bars.working("loading the model", show=progress):
             elmo, name = load(model, **(loading or {})), Path(model).name
-    return index_run.run(elmo, paths, output, mix=mix, stored=dtype, name=name, add=add)
+    statistics = index_run.statistics_folder(output, add=add)
+    # Forked now, before a progress bar starts a thread.
+    processes = start_workers(elmo, mix, dtype, statistics, workers) if workers > 1 else None
+    return index_run.run(elmo, paths, output, mix=mix, stored=dtype, name=name, add=add, workers=processes)
 
 
 def _to_the_end(events: Iterable[Event], progress: bool) -> None:
@@ -213,7 +228,7 @@ def _to_the_end(events: Iterable[Event], progress: bool) -> None:
         for event in events:
             if isinstance(event, index_run.Started):
                 bar.start(event.characters, event.done_characters)
-            elif isinstance(event, index_run.Step):
+            elif isinstance(event, index_parts.Step):
                 bar.advance(event.characters, event.words)
 
 

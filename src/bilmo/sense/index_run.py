@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -35,17 +36,13 @@ from bilmo.sense.index_folder import (
     write_config,
     write_statistics,
 )
-from bilmo.sense.places import Place, in_line
+from bilmo.sense.index_parts import FILES, IndexWorkers, Step, append_all, characters_waiting, cuts
 from bilmo.sense.segment import NewSegment, Stored
 from bilmo.sense.space import Space, sampled
-from bilmo.store.atomic import sync
+from bilmo.store.atomic import TEMPORARY, sync
 from bilmo.store.run import RUN, Identity, Run, open_run
 from bilmo.text.files import STDIN, named_lines
 
-PART_WORDS = 1 << 15
-"""A part ends after the line with this word: a few seconds of work."""
-BATCH_SENTENCES = 256
-"""Sentences added at a time."""
 INSIDE = "index"
 """The folder in the work folder in which the index, or its new segment, is built."""
 
@@ -58,14 +55,6 @@ class Started:
     """Of all the text."""
     done_characters: int
     """Of the text that a run before this one has finished."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """Some more text is in the index."""
-
-    characters: int
-    words: int
 
 
 @dataclass(frozen=True)
@@ -101,13 +90,46 @@ class _Survey:
 
 
 def run(
-    elmo: Embedder, paths: list[Path], output: Path, *, mix: How, stored: Stored, name: str, add: bool
+    elmo: Embedder,
+    paths: list[Path],
+    output: Path,
+    *,
+    mix: How,
+    stored: Stored,
+    name: str,
+    add: bool,
+    workers: IndexWorkers | None = None,
 ) -> Generator[Event, None, None]:
     """Build an index of texts, or add them to the index that is there; or resume the same run.
 
     name: of the model, for messages.
-    add: then mix and stored are those of the index.
+    add: then mix and stored must be those of the index.
+    workers: processes that compute parts; without them, this process does.
     """
+    with workers or nullcontext():
+        yield from _run(elmo, paths, output, mix, stored, name, add, workers)
+
+
+def statistics_folder(output: Path, *, add: bool) -> Path:
+    """Where the statistics are while a run computes vectors."""
+    return output if add else work_folder(output) / INSIDE
+
+
+def work_folder(output: Path) -> Path:
+    """Where an index is built."""
+    return output.with_name(f".{output.name}.index")
+
+
+def _run(
+    elmo: Embedder,
+    paths: list[Path],
+    output: Path,
+    mix: How,
+    stored: Stored,
+    name: str,
+    add: bool,
+    workers: IndexWorkers | None,
+) -> Generator[Event, None, None]:
     if STDIN in paths:
         raise TextError(f"{STDIN}: standard input can be read only once, and an index needs two passes. Name a file.")
     if elmo.start == "carry":
@@ -122,10 +144,8 @@ def run(
     survey = _survey(paths)
     done = [added.text for added in config.texts]
     number = done.index(survey.digest) if survey.digest in done else len(done)
-    work = output.with_name(f".{output.name}.index")
-    with open_run(
-        output, work, kind="index run", identity=_identity(elmo, config, survey, number), keeps=[INSIDE]
-    ) as run:
+    work, identity = work_folder(output), _identity(elmo, config, survey, number)
+    with open_run(output, work, kind="index run", identity=identity, keeps=[INSIDE, FILES]) as run:
         if number < len(done) and not run.resumed:
             raise OutputError(f"{output}: already contains this text; nothing was added")
         if not add and os.path.lexists(output):
@@ -136,7 +156,7 @@ def run(
             config = read_config(output)
         if number == len(config.texts):
             try:
-                config = yield from _built(elmo, paths, output, run, config, survey)
+                config = yield from _built(elmo, paths, output, run, config, survey, workers)
             except OSError as error:
                 kept = " Finished parts are kept; the same command resumes the run." if (work / RUN).exists() else ""
                 raise OutputError(f"{output}: cannot be written ({error.strerror or error}).{kept}") from error
@@ -202,12 +222,20 @@ def _is_built(output: Path, survey: _Survey) -> bool:
 
 
 def _built(
-    elmo: Embedder, paths: list[Path], output: Path, run: Run, config: IndexConfig, survey: _Survey
+    elmo: Embedder,
+    paths: list[Path],
+    output: Path,
+    run: Run,
+    config: IndexConfig,
+    survey: _Survey,
+    workers: IndexWorkers | None,
 ) -> Generator[Event, None, IndexConfig]:
     """Build the next segment and publish it; returns the new content of config.json."""
     number = len(config.texts)
     inside = run.work / INSIDE
     inside.mkdir(exist_ok=True)
+    for left in [path for path in inside.rglob("*") if TEMPORARY.fullmatch(path.name)]:
+        left.unlink()  # a process that was killed had it half written
     folder, published = inside / segment_folder(number), output / segment_folder(number)
     if number and published.exists():  # the run was stopped before config.json could name it
         published.rename(folder) if run.resumed and not folder.exists() else shutil.rmtree(published)
@@ -221,7 +249,8 @@ def _built(
     run.start()
     segment = NewSegment(folder, config.width, config.stored)
     try:
-        yield from _computed(elmo, paths, segment, Space(mix_of(config), whitening), survey)
+        space = Space(mix_of(config), whitening)
+        yield from _computed(elmo, paths, run.work, segment, space, survey, workers)
     finally:
         segment.close()
     if not segment.uses:
@@ -252,45 +281,26 @@ def mix_of(config: IndexConfig) -> How:
 
 
 def _computed(
-    elmo: Embedder, paths: list[Path], segment: NewSegment, space: Space, survey: _Survey
+    elmo: Embedder,
+    paths: list[Path],
+    work: Path,
+    segment: NewSegment,
+    space: Space,
+    survey: _Survey,
+    workers: IndexWorkers | None,
 ) -> Generator[Event, None, None]:
-    """Compute all parts that are missing. No batch crosses the end of a part, so a part is the same in every run."""
+    """Compute all parts that are missing."""
     digest = TextDigest()
     lines = _lines(paths, digest)
     for _ in islice(lines, segment.names.lines):
         pass
     if segment.names.lines and digest.value != segment.names.text:
         raise _changed(paths, segment)
-    yield Started(survey.characters, digest.characters)
-    number, read = segment.names.lines, digest.characters
-    for places, count in _parts(elmo, lines):
-        characters, words = digest.characters - read, sum(len(place.tokens) for place in places)
-        uses = space.uses(elmo, places)
-        while some := list(islice(uses, BATCH_SENTENCES)):
-            segment.add(*zip(*some, strict=True))
-            done = sum(len(place.tokens) for place, _ in some)
-            step = Step(characters * done // words, done)
-            characters, words = characters - step.characters, words - done
-            yield step
-        number, read = number + count, digest.characters
-        segment.commit(number, digest.value)
+    yield Started(survey.characters, digest.characters + characters_waiting(work, segment.names.lines))
+    parts = cuts(elmo, lines, digest, segment.names.lines, work)
+    yield from append_all(elmo, parts, segment, space, workers)
     if digest.value != survey.digest:
         raise _changed(paths, segment)
-
-
-def _parts(elmo: Embedder, lines: Iterable[tuple[str, int, str]]) -> Iterator[tuple[list[Place], int]]:
-    """The sentences of some lines, and the number of these lines."""
-    places: list[Place] = []
-    count = words = 0
-    for name, number, line in lines:
-        some = list(in_line(elmo, line, name, number))
-        places += some
-        count, words = count + 1, words + sum(len(place.tokens) for place in some)
-        if words >= PART_WORDS:
-            yield places, count
-            places, count, words = [], 0, 0
-    if count:
-        yield places, count
 
 
 def _changed(paths: list[Path], segment: NewSegment) -> TextError:

@@ -99,8 +99,17 @@ class NewSegment:
         """Sentences so far."""
         return self._rows[SENTENCES]
 
-    def add(self, places: Sequence[Place], vectors: Sequence[Floats]) -> None:
-        """Append sentences and the vectors of their words."""
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a stored vector."""
+        return self._kinds[VECTORS].itemsize
+
+    def add(self, places: Sequence[Place], vectors: Floats) -> None:
+        """Append sentences and the vectors (N, W) of their words."""
+        self.append(places, packed(vectors, self._stored).tobytes())
+
+    def append(self, places: Sequence[Place], vectors: bytes) -> None:
+        """Append sentences and the stored vectors of their words."""
         words, uses, sentences, texts = [], [], [], []
         begin = self._rows[TEXT]
         for number, place in enumerate(places, start=self._rows[SENTENCES]):
@@ -114,8 +123,7 @@ class NewSegment:
             for position in place.words:
                 words.append(self._numbers.setdefault(place.tokens[position], len(self._numbers)))
                 uses.append((number, position))
-        values = np.concatenate(vectors) if len(vectors) else np.empty((0, 0), np.float32)
-        self._write(VECTORS, packed(values, self._stored).tobytes())
+        self._write(VECTORS, vectors)
         for name, rows in ((WORDS, words), (USES, uses), (SENTENCES, sentences)):
             self._write(name, np.array(rows, dtype=self._kinds[name]).tobytes())
         self._write(TEXT, b"".join(texts))

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bilmo.cli.options import Dictionary, EmbedDevice, Lang, Model, Multiply, Precision, Texts
+from bilmo.cli.options import Dictionary, EmbedDevice, Lang, Model, Multiply, Precision, Texts, Workers
 
 
 class Stored(StrEnum):
@@ -34,6 +34,7 @@ def index(
     dictionary: Dictionary = None,
     precision: Multiply = Precision.float32,
     device: EmbedDevice = "cpu",
+    workers: Workers = 1,
 ) -> None:
     """Index every use of every word of a text, for `bilmo similar MODEL "... [word] ..." --in INDEX`.
 
@@ -50,5 +51,7 @@ def index(
         raise ConfigError("--dtype is that of the index; leave it out with --add")
     loading = LoadOptions(lang=lang, dictionary=dictionary, precision=precision.value, device=device)
     stored = dtype or Stored.float16
-    events = index_events(model, texts, output, dtype=stored.value, add=add, progress=True, loading=loading)
+    events = index_events(
+        model, texts, output, dtype=stored.value, add=add, workers=workers, progress=True, loading=loading
+    )
     show.indexing(events, output)

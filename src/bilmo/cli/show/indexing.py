@@ -5,6 +5,7 @@ Knows: progress bars, tables. Blind to: how uses are compared.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -21,7 +22,22 @@ if TYPE_CHECKING:
 
 def indexing(events: Iterator[Event], output: Path) -> None:
     """Show the progress of a run and its result."""
-    from bilmo.sense.index_run import Finished, Grouping, Started, Step
+    from bilmo.sense.index_run import work_folder
+
+    try:
+        _indexing(events, output)
+    except KeyboardInterrupt:
+        if (work := work_folder(output)).exists():
+            note(
+                f"finished parts are kept; the same command resumes the run. To discard them: rm -r "
+                f"{shlex.quote(str(work))}"
+            )
+        raise
+
+
+def _indexing(events: Iterator[Event], output: Path) -> None:
+    from bilmo.sense.index_parts import Step
+    from bilmo.sense.index_run import Finished, Grouping, Started
     from bilmo.sense.nearest_uses import EXACT_USES
 
     with progress.working("reading the text"):
