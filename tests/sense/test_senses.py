@@ -9,7 +9,7 @@ import bilmo
 from bilmo.embed.embedder import Embedder
 from bilmo.errors import TextError
 from bilmo.sense import senses as module
-from bilmo.sense.senses import Senses, company, typical_words
+from bilmo.sense.senses import Senses, nearby_words, typical_words
 
 from task_data import made
 
@@ -37,7 +37,7 @@ def test_the_order_of_the_text_changes_nothing(tmp_path):
     mixed = LINES[:]
     random.Random(3).shuffle(mixed)
     again = found_in(tmp_path, mixed)
-    assert [sense.company for sense in again.senses] == [sense.company for sense in first.senses]
+    assert [sense.typical_words for sense in again.senses] == [sense.typical_words for sense in first.senses]
     assert [sorted(use.text for use in sense.uses) for sense in again.senses] == [
         sorted(use.text for use in sense.uses) for sense in first.senses
     ]
@@ -60,9 +60,9 @@ def test_a_word_that_is_used_once_or_never(tmp_path):
     assert bilmo.Senses is Senses
 
 
-def test_company_is_near_and_typical():
+def test_typical_words_are_near():
     use = module.Use("a b c d e f g h i bank k".split(), 9, "", "", 1, 0.0, 0.0)
-    assert list(company(use)) == "b c d e f g h i k".split()
+    assert list(nearby_words(use)) == "b c d e f g h i k".split()
     near, other = Counter(river=5, the=20, water=2), Counter(money=8, the=30)
     assert typical_words(near, other)[:2] == ["river", "water"] and "money" not in typical_words(near, other)
     assert typical_words(Counter(), other) == []

@@ -28,11 +28,11 @@ from bilmo.sense.space import Floats, Space, sampled
 from bilmo.text.files import all_lines, listed_paths, named_lines
 
 MOST_USES = 2_000
-"""Uses of a word that are grouped; of more uses, a part is drawn, the same one every time."""
+"""Maximum number of uses that are grouped; if there are more, a sample is drawn, always the same ones."""
 WINDOW = 8
-"""Tokens before and after a use that count as its company."""
-COMPANY = 5
-"""Words that name a group."""
+"""Tokens before and after a use that count as near it."""
+TYPICAL = 5
+"""Number of typical words of a group."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Use:
 class Sense:
     """A group of uses."""
 
-    company: list[str]
+    typical_words: list[str]
     """Words that are typical near these uses."""
     uses: list[Use]
     """The most typical ones first."""
@@ -64,7 +64,7 @@ class Sense:
 class Senses:
     """The uses of a word in a text, by sense; the largest sense comes first.
 
-    >>> bilmo.Senses.find(elmo, "bank", "text.txt").senses[0].company        # doctest: +SKIP
+    >>> bilmo.Senses.find(elmo, "bank", "text.txt").senses[0].typical_words        # doctest: +SKIP
     """
 
     word: str
@@ -107,7 +107,7 @@ class Senses:
             for (place, position), (x, y) in zip(chosen, points, strict=True)
         ]
         members = [np.flatnonzero(labels == number) for number in range(int(labels.max()) + 1)]
-        counts = [Counter(near for n in rows for near in company(uses[n])) for rows in members]
+        counts = [Counter(near for n in rows for near in nearby_words(uses[n])) for rows in members]
         senses = []
         for number, rows in enumerate(members):
             others = sum(counts[:number] + counts[number + 1 :], Counter()) or _elsewhere(elmo, paths)
@@ -160,14 +160,14 @@ def _vectors(elmo: Embedder, space: Space, uses: Sequence[tuple[Place, int]]) ->
     return np.stack(rows)
 
 
-def company(use: Use) -> Iterator[str]:
+def nearby_words(use: Use) -> Iterator[str]:
     """The words near a use, without the word itself."""
     near = use.tokens[max(0, use.position - WINDOW) : use.position + WINDOW + 1]
     word = use.tokens[use.position].casefold()
     return (token.casefold() for token in near if is_word(token) and token.casefold() != word)
 
 
-def typical_words(near: Counter[str], other: Counter[str], most: int = COMPANY) -> list[str]:
+def typical_words(near: Counter[str], other: Counter[str], most: int = TYPICAL) -> list[str]:
     """The words that are more frequent here than elsewhere, by the log-likelihood ratio of their counts."""
     here, there = near.total(), other.total()
 

@@ -83,7 +83,7 @@ def senses(
     count = len(found.senses)
     print(f"{found.word}: {found.total:,} uses, {count} {'group' if count == 1 else 'groups'}")
     for place, sense in enumerate(found.senses, start=1):
-        print(f"\n{place}. {len(sense.uses):,} uses, near: {', '.join(sense.company)}")
+        print(f"\n{place}. {len(sense.uses):,} uses, near: {', '.join(sense.typical_words)}")
         for use in sense.uses[:number]:
             print(f"   {use.text}")
     if output is not None:
@@ -96,7 +96,7 @@ def draw(found: Senses, output: Path) -> None:
     from bilmo.sense.draw.scatter import scatter
     from bilmo.tasks.core.html import article, escaped
 
-    names = [", ".join(sense.company) for sense in found.senses]
+    names = [", ".join(sense.typical_words) for sense in found.senses]
     points = [[(use.x, use.y, use.text) for use in sense.uses] for sense in found.senses]
     note = "Each point is a use; the two axes are the main directions in which the vectors differ."
     title = f"Uses of {found.word}"
