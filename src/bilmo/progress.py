@@ -45,7 +45,7 @@ def bar(*columns: ProgressColumn, show: bool = True) -> Progress:
 
 @contextmanager
 def working(what: str, *, show: bool = True) -> Iterator[None]:
-    """Show what takes a moment, and for how long, where the number of steps is unknown."""
+    """Show the elapsed time of work whose number of steps is unknown."""
     if not show:
         yield
         return
@@ -109,7 +109,7 @@ class TokenBar:
         self._shown.update(self._task, completed=self._done, share=self._share(), speed=speed)
 
     def _share(self) -> str:
-        """What is done; of text from a pipe, the total is not known."""
+        """The share that is done; for text from a pipe, the total is not known."""
         return f"{self._words:,} words" if self._total is None else f"{100 * self._done / max(1, self._total):.0f} %"
 
 

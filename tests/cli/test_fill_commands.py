@@ -54,7 +54,7 @@ def test_probability_refuses_other_extensions_blank_text_its_own_input_and_model
 ):
     text = tmp_path / "text.txt"
     text.write_text("\n", encoding="utf-8")
-    assert ".tsv or .jsonl" in run("probability", "en", text, "-o", tmp_path / "x.csv").err
+    assert ".tsv, .jsonl" in run("probability", "en", text, "-o", tmp_path / "x.csv").err
     blank = run("probability", "en", text, "-o", tmp_path / "x.tsv")
     assert blank.code == 1 and "no sentence" in blank.err and not (tmp_path / "x.tsv").exists()
     text.write_text("a b\n", encoding="utf-8")

@@ -143,7 +143,7 @@ def test_a_word_that_was_never_seen_is_compared_by_spelling_alone_with_a_note(el
     assert found[0][1] == pytest.approx(cosines.max(), abs=1e-5)
     assert elmo.similarity("catz", found[0][0]) == pytest.approx(cosines.max(), abs=1e-5)
     said = [record.getMessage() for record in caplog.records]
-    assert said[0] == "'catz': never seen in training, or too rare for the vocabulary: by spelling alone"
+    assert said[0] == "'catz': never seen in training, or too rare for the vocabulary; compared by spelling alone"
     vector = elmo["catz"]
     assert not vector[8:].any() and np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
     caplog.clear()
@@ -260,7 +260,9 @@ def test_similar_shows_what_python_gives_for_several_words(bundle, tmp_path):
         assert lines[head] == [f"{word}:"]
         assert lines[head + 1 : head + 3] == [[name, f"{c:.3f}"] for name, c in elmo.most_similar(word, topn=2)]
     assert lines[3] == []
-    assert done.err == "note: 'catz': never seen in training, or too rare for the vocabulary: by spelling alone\n"
+    assert (
+        done.err == "note: 'catz': never seen in training, or too rare for the vocabulary; compared by spelling alone\n"
+    )
     alone = program(tmp_path, "similar", "model", "cat", "-n", "2")
     assert alone.out.splitlines() == done.out.splitlines()[1:3] and alone.err == ""
 

@@ -295,7 +295,7 @@ def test_several_workers_need_the_cpu(monkeypatch):
     ("arguments", "says"),
     [
         (["text.txt", "-o", "v.npz", "--threads", "2"], "use --workers or --threads"),
-        (["text.txt"], "--workers is for files of vectors; name one with --output"),
+        (["text.txt"], "--workers needs --output, the file of vectors to write"),
     ],
 )
 def test_the_command_refuses_what_has_no_meaning(model, text, monkeypatch, capsys, arguments, says):

@@ -18,7 +18,7 @@ from bilmo.store.model_folder import DType
 
 @dataclass(frozen=True)
 class Conversion:
-    """What a user should know about a conversion."""
+    """The result of a conversion, and notes for the user."""
 
     notes: list[str]
     """How the old model was read: unused tensors, assumed values."""

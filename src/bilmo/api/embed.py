@@ -143,7 +143,7 @@ def embed_inputs(
     progress: bool,
     loading: LoadOptions,
 ) -> Iterator[Event]:
-    """What `embed_files` does, for inputs that may also be text; what is wrong is refused before the model is read."""
+    """What `embed_files` does, for inputs that may also be text; mistakes are reported before the model is read."""
     embeddings.check(output, compress=compress)
     if mix is None:
         mix = "all" if output.suffix.lower() in (".h5", ".hdf5") else "mean"

@@ -30,7 +30,7 @@ from bilmo.cli import (
 from bilmo.cli.options import with_shared_options
 from bilmo.cli.sense import draw, fill, index, senses, similar
 from bilmo.cli.show import messages, streams
-from bilmo.cli.show.examples import epilog
+from bilmo.cli.show.examples import FIRST, epilog
 from bilmo.cli.tasks import compare, fit, predict, score
 from bilmo.errors import BilmoError, ReportedElsewhere
 
@@ -47,33 +47,36 @@ app = typer.Typer(
 )
 
 
-def _add(command: Callable[..., None], *, computes: bool = True) -> None:
+def _add(panel: str, command: Callable[..., None], *, computes: bool = True) -> None:
     name = command.__name__.replace("_", "-")
-    app.command(name, epilog=epilog(name))(with_shared_options(command, computes=computes))
+    added = app.command(name, epilog=epilog(name), rich_help_panel=panel)
+    added(with_shared_options(command, computes=computes))
 
 
-_add(models.models, computes=False)
-_add(get.get)
-_add(info.info, computes=False)
-_add(convert.convert)
-_add(convert.export)
-_add(embed.embed)
-_add(word_cache.word_cache)
-_add(index.index)
-_add(similar.similar)
-_add(fill.fill)
-_add(senses.senses)
-_add(draw.draw)
-_add(train.train)
-_add(finetune.finetune)
-_add(plan.plan, computes=False)
-_add(evaluate.evaluate)
-_add(probability.probability)
-app.add_typer(fit.app, name="fit", epilog=epilog("fit"))
-_add(predict.predict)
-_add(score.score)
-app.add_typer(compare.app, name="compare", epilog=epilog("compare"))
-_add(serve.serve)
+VECTORS, WORDS, MODELS = "Vectors", "Words and senses", "Models"
+TRAINING, TASKS = "Training and evaluation", "Tasks"
+_add(VECTORS, embed.embed)
+_add(VECTORS, word_cache.word_cache)
+_add(VECTORS, serve.serve)
+_add(WORDS, similar.similar)
+_add(WORDS, index.index)
+_add(WORDS, fill.fill)
+_add(WORDS, probability.probability)
+_add(WORDS, senses.senses)
+_add(WORDS, draw.draw)
+_add(MODELS, models.models, computes=False)
+_add(MODELS, get.get)
+_add(MODELS, info.info, computes=False)
+_add(MODELS, convert.convert)
+_add(MODELS, convert.export)
+_add(TRAINING, train.train)
+_add(TRAINING, finetune.finetune)
+_add(TRAINING, evaluate.evaluate)
+_add(TRAINING, plan.plan, computes=False)
+_add(TASKS, predict.predict)
+_add(TASKS, score.score)
+app.add_typer(fit.app, name="fit", epilog=epilog("fit"), rich_help_panel=TASKS)
+app.add_typer(compare.app, name="compare", epilog=epilog("compare"), rich_help_panel=TASKS)
 
 
 def _version(wanted: bool) -> None:
@@ -82,7 +85,7 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(epilog=FIRST)
 def bilmo(
     version: bool = typer.Option(
         False, "--version", callback=_version, is_eager=True, help="Show the version and exit."

@@ -1,4 +1,4 @@
-"""What the shell completes after the Tab key: names of models and recipes, and values of options.
+"""Completion in the shell: names of models and recipes, and values of options.
 
 These functions run at every press of the key, so they import nothing large. If they find nothing, the shell completes
 the names of files.

@@ -162,7 +162,7 @@ def embed(
         show.embedding(events, output)
         return
     if workers > 1:
-        raise ConfigError("--workers is for files of vectors; name one with --output")
+        raise ConfigError("--workers needs --output, the file of vectors to write")
     with progress.working("loading the model"):
         elmo = load(model, **loading)
     settings = job.EmbedSettings(mix="mean" if how is None else how, pool=pool.value, dtype=dtype.value, lang=lang)

@@ -1,4 +1,4 @@
-"""`bilmo info`: what a model is."""
+"""`bilmo info`: layout, layers and sizes of a model."""
 
 from __future__ import annotations
 

@@ -81,11 +81,13 @@ Texts = Annotated[list[Path], typer.Argument(help=f"Text files or folders of tex
 
 LANG = (
     "How text is split into tokens: `spaces` (already tokenized), `en` (English), `west` (other languages with spaces "
-    "between words), `zh` (Chinese), or `auto` (detected from the first lines)."
+    "between words), `zh` (Chinese), or `auto`"
 )
+LIKE_THE_MODEL = f"{LANG} (as the training text of the model; text that is already tokenized is kept)."
+DETECTED = f"{LANG} (detected from the first lines)."
 LANGS = complete_one_of("auto", "spaces", "en", "west", "zh")
-Lang = Annotated[str, typer.Option(help=LANG, autocompletion=LANGS)]
-RecipeLang = Annotated[str | None, typer.Option(help=LANG, show_default=RECIPE_DEFAULT, autocompletion=LANGS)]
+Lang = Annotated[str, typer.Option(help=LIKE_THE_MODEL, autocompletion=LANGS)]
+RecipeLang = Annotated[str | None, typer.Option(help=DETECTED, show_default=RECIPE_DEFAULT, autocompletion=LANGS)]
 
 Dictionary = Annotated[
     Path | None,

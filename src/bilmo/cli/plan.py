@@ -1,4 +1,4 @@
-"""`bilmo plan`: what a training run would take on other machines."""
+"""`bilmo plan`: estimated time, memory and network of a training run on other machines."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from bilmo.cli.completion import complete_recipe
 from bilmo.cli.options import Json
 
 ASSUMED_GPU, ASSUMED_GPU_MEMORY = 10.0, 1000.0
-"""TFLOP/s and GB/s of a GPU that is not here to be measured."""
+"""TFLOP/s and GB/s of a GPU that this machine does not have."""
 
 
 def plan(
     words: Annotated[float, typer.Option(min=1000, max=1e15, help="Number of words of the text, such as `1e9`.")],
-    recipe: Annotated[str, typer.Option(help="As for `bilmo train`.", autocompletion=complete_recipe)] = "original",
+    recipe: Annotated[
+        str, typer.Option(help="Recipe of the run, as for `bilmo train`.", autocompletion=complete_recipe)
+    ] = "original",
     machines: Annotated[int, typer.Option(min=1, max=4096, help="Number of machines.")] = 1,
     gpus: Annotated[
-        int, typer.Option(min=0, max=64, help="Number of GPUs in each machine; each has a process of its own.")
+        int, typer.Option(min=0, max=64, help="Number of GPUs in each machine, with one process per GPU.")
     ] = 0,
     processes: Annotated[
         int, typer.Option(min=1, max=1024, help="Without GPUs: number of processes on each machine.")
     ] = 1,
     batch: Annotated[
         int | None,
-        typer.Option(min=1, help="Words in a step, on all processes together.", show_default="from the recipe"),
+        typer.Option(min=1, help="Words per step, on all processes together.", show_default="from the recipe"),
     ] = None,
     epochs: Annotated[
         float | None, typer.Option(min=0.001, help="Passes over the text.", show_default="from the recipe")
@@ -35,25 +37,27 @@ def plan(
         float | None,
         typer.Option(
             min=1e-4,
-            help="10^12 operations per second of a process, in large matrix products of float32.",
-            show_default=f"measured here, or {ASSUMED_GPU:g} for a GPU that is not here",
+            help="Speed of one process in large matrix products of float32, in 10^12 operations per second.",
+            show_default=f"measured here, or {ASSUMED_GPU:g} for a GPU that this machine does not have",
         ),
     ] = None,
     memory: Annotated[
         float | None,
         typer.Option(
             min=0.01,
-            help="GB per second that a process reads and writes in memory.",
-            show_default=f"measured here, or {ASSUMED_GPU_MEMORY:g} for a GPU that is not here",
+            help="Speed at which one process reads and writes memory, in GB per second.",
+            show_default=f"measured here, or {ASSUMED_GPU_MEMORY:g} for a GPU that this machine does not have",
         ),
     ] = None,
-    network: Annotated[float, typer.Option(min=0.001, help="Gbit per second between machines.")] = 10.0,
+    network: Annotated[
+        float, typer.Option(min=0.001, help="Speed of the network between machines, in Gbit per second.")
+    ] = 10.0,
     json: Json = False,
 ) -> None:
     """Estimate time, memory and network of a training run on a number of machines.
 
-    The estimate comes from a model of cost that was fitted to measured steps on a CPU. It reads no text and trains
-    nothing.
+    The estimate is computed from a cost model, which was fitted to measured steps on a CPU. No text is read, and
+    nothing is trained.
     """  # fmt: skip
     import torch
 
@@ -69,7 +73,7 @@ def plan(
     device = torch.device("cuda" if gpus and not absent else "cpu")
     if absent and (tflops is None or memory is None):
         messages.note(
-            f"there is no GPU here to be measured; assumed: {tflops or ASSUMED_GPU:g} TFLOP/s (--tflops) and "
+            f"this machine has no GPU to measure; assumed: {tflops or ASSUMED_GPU:g} TFLOP/s (--tflops) and "
             f"{memory or ASSUMED_GPU_MEMORY:g} GB/s of memory (--memory)"
         )
         tflops, memory = tflops or ASSUMED_GPU, memory or ASSUMED_GPU_MEMORY

@@ -24,7 +24,7 @@ BITS = -1 / math.log(2)
 
 
 class By(StrEnum):
-    """What one row is about."""
+    """The unit of one row."""
 
     word = "word"
     sentence = "sentence"
@@ -68,7 +68,7 @@ def probability(
     from bilmo.store.output import check_output
 
     if output and output.suffix not in FORMS:
-        raise ConfigError(f"{output}: the output is .tsv or .jsonl; the extension {output.suffix!r} is neither")
+        raise ConfigError(f"{output}: the extension selects the format; accepted: {', '.join(FORMS)}")
     texts = Inputs(tuple(inputs), field=field)
     if output:
         check_output([output], texts=[Path(one) for one in inputs if not is_text(one)], files=layouts.files_of(model))

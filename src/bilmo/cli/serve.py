@@ -31,8 +31,8 @@ def serve(
     token_file: Annotated[
         Path | None,
         typer.Option(
-            help="File with the token that clients must send as `Authorization: Bearer TOKEN`. Required if other "
-            "machines are let in."
+            help="File with the token that clients must send as `Authorization: Bearer TOKEN`. Required if "
+            "`--host` allows requests from other machines."
         ),
     ] = None,
     allow_host: Annotated[
@@ -48,8 +48,8 @@ def serve(
 ) -> None:
     """Serve vectors, expected words, probabilities and fitted tasks over HTTP, and a page for a browser.
 
-    The server is reached from this machine only, unless `--host` says otherwise. Requests of all clients are computed
-    together. Stop it with Ctrl-C or SIGTERM; requests under way are finished. The guide "A server and a page" lists the
+    Without `--host`, only programs on this machine can reach the server. Requests of all clients are computed together.
+    Stop the server with Ctrl-C or SIGTERM; requests in progress are finished. The guide "A server and a page" lists the
     routes.
     """
     from bilmo import progress

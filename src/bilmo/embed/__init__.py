@@ -1,1 +1,1 @@
-"""Sentences to vectors: the loaded model at work."""
+"""Sentences to vectors, with a loaded model."""

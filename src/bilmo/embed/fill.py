@@ -1,4 +1,4 @@
-"""What could stand at one place of a sentence: candidates from both directions of the language model.
+"""Words that fit one place of a sentence: candidates from both directions of the language model.
 
 Knows: LoadedModel. Blind to: the command line.
 """

@@ -32,7 +32,7 @@ END_MARK = regex.compile(r"[.!?…。！？]$")
 
 @dataclass(frozen=True)
 class Survey:
-    """What one pass over all inputs found."""
+    """The counts and the hash from one pass over all inputs."""
 
     lines: int
     characters: int

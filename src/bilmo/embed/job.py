@@ -61,7 +61,7 @@ class EmbedSettings:
         return VectorSpec(width=width, layers=layers, pooled=pooled, dtype=self.dtype, split_by_bilmo=split_by_bilmo)
 
     def about(self, elmo: Embedder) -> dict[str, str]:
-        """What a file says about how it was made."""
+        """The record in a file of how it was made."""
         layers = [self.mix] if isinstance(self.mix, str | int) else self.mix
         return {
             "bilmo": __version__,
@@ -313,7 +313,7 @@ def _embedded_text(item: Item, sentences: list[Sentence], vectors: Floats) -> Em
 
 
 def _identity(elmo: Embedder, digest: str, settings: EmbedSettings) -> Identity:
-    """What a run must have in common with the one that it resumes."""
+    """The settings and inputs that must be the same when a run is resumed."""
     loaded = {"start": elmo.start, "precision": elmo.precision, "device": elmo.device.type}
     chosen = asdict(settings) | loaded | {"bilmo version": __version__}
     inputs = {"the model": elmo.bundle.identity("all"), "the text": digest, "the word cache": chosen.pop("word_cache")}

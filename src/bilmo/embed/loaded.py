@@ -36,7 +36,7 @@ from bilmo.store.model_folder import DType
 
 
 class LoadedModel:
-    """What `Embedder` does with sentences that are lists of tokens."""
+    """The part of `Embedder` that works on sentences as lists of tokens."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class LoadedModel:
         self._runner.words.preload(*state["preloaded"])
 
     def __repr__(self) -> str:
-        """What the model is, and how it was loaded."""
+        """The model and the settings with which it was loaded."""
         vocab = self.bundle.vocab
         shown = {
             "layout": self.bundle.layout,

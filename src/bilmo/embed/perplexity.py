@@ -49,7 +49,7 @@ class Perplexity:
 
     @property
     def warning(self) -> str | None:
-        """What is probably wrong if many words are unknown."""
+        """A warning about the probable cause if many words are unknown."""
         share = self.unknown / max(1, self.words)
         if share <= MANY_UNKNOWN:
             return None

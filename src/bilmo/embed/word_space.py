@@ -82,7 +82,7 @@ class WordSpace:
         """Whether these words are compared by layer 0 alone; notes which of them are not in the vocabulary."""
         unseen = [word for word in words if word not in self._vocab]
         for word in unseen:
-            log.info("%r: never seen in training, or too rare for the vocabulary: by spelling alone", word)
+            log.info("%r: never seen in training, or too rare for the vocabulary; compared by spelling alone", word)
         return bool(unseen) or self._both is None
 
     def nearest(self, vector: Floats, most: int, *, without: Sequence[str], spelled: bool) -> list[tuple[str, float]]:

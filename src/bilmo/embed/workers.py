@@ -77,7 +77,7 @@ class Workers(Generic[Task, Result]):
         self.close()
 
     def close(self) -> None:
-        """Stop all workers; what they have half written is removed."""
+        """Stop all workers, and remove their unfinished files."""
         for process in self._processes:
             process.terminate()
         for process in self._processes:
@@ -93,7 +93,7 @@ class Workers(Generic[Task, Result]):
         self._processes, self._pipes = [], []
 
     def run(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
-        """Compute all tasks; each result, with its task, as it comes. The results of one task keep their order.
+        """Compute all tasks, and yield each result with its task when it is ready. Results of one task keep their order.
 
         No more tasks are read than there are workers, and one that is ready for the next.
         """
@@ -131,7 +131,7 @@ class Workers(Generic[Task, Result]):
             raise self._ended(pipe) from None
 
     def _ended(self, pipe: Connection[Any, Any]) -> BilmoError:
-        """The error for a worker that is gone."""
+        """The error for a worker that has ended."""
         process = self._processes[self._pipes.index(pipe)]
         process.join(STOP_SECONDS)
         code = process.exitcode

@@ -89,7 +89,7 @@ def _read(path: Path) -> Bundle:
 
 
 def _hint(path: Path, models: Mapping[str, Path]) -> str:
-    """What a user may have meant by a name that is neither a path nor an installed model."""
+    """A suggestion for a name that is neither a path nor an installed model."""
     if len(path.parts) != 1:
         return ""
     if str(path) in published():

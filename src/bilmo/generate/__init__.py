@@ -1,1 +1,1 @@
-"""Write with the vectors: an encoder-decoder with attention and copying; translations and summaries."""
+"""Tasks that write text: an encoder-decoder with attention and copying; translations and summaries."""

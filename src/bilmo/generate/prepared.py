@@ -1,4 +1,4 @@
-"""What the pairs of a task that writes say: target words, how both sides are split, how long targets are.
+"""The facts that a writing task learns from its pairs: target words, splitting of both sides, lengths of targets.
 
 Knows: the specification, target text, files of pairs. Blind to: torch until a head is built, the command line.
 """
@@ -37,7 +37,7 @@ SettingsT = TypeVar("SettingsT", bound=GenerateSettings)
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedPairs(Prepared[RawText, PairItem, str, SettingsT]):
-    """What was learned from the pairs before training."""
+    """Facts that are learned from the pairs before training."""
 
     words: tuple[str, ...]
     """The target words, the most frequent first."""
@@ -112,7 +112,7 @@ class PreparedPairs(Prepared[RawText, PairItem, str, SettingsT]):
         form: str,
         number: int,
     ) -> Iterator[str]:
-        """One line per text, without what the search knows about it."""
+        """One line per text, without scores and attention."""
         for k, (example, answer) in enumerate(zip(examples, answers, strict=True), start=number):
             if form == "jsonl":
                 yield json.dumps({"source": example, "text": answer}, ensure_ascii=False)
@@ -148,7 +148,7 @@ PreparedT = TypeVar("PreparedT", bound=PreparedPairs[Any])
 
 
 class GenerateTask(Task[RawText, PairItem, str, SettingsT]):
-    """What tasks that write have in common."""
+    """The common part of all tasks that write."""
 
     outputs = ("text", "table", "csv", "jsonl", "html")
     parallel = True
@@ -178,7 +178,7 @@ class GenerateTask(Task[RawText, PairItem, str, SettingsT]):
     def facts(
         self, data: Dataset[RawText, str], settings: SettingsT, model_split: ModelSplit
     ) -> tuple[dict[str, Any], list[str], list[str]]:
-        """The fields of PreparedPairs, the targets as strings, and what a user should know about the data."""
+        """The fields of PreparedPairs, the targets as strings, and notes for the user about the data."""
         target_model = self._target_model(settings)
         split = model_split_of(target_model)
         target_lang = choose_text_split(settings.target_lang, data.answers, split.lang)

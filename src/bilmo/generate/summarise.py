@@ -1,4 +1,4 @@
-"""Summaries: a short text of what a long one says, such as a headline or a title.
+"""Summaries: a short text for a long one, such as a headline or a title.
 
 Knows: the specification, files of pairs. Blind to: torch until a head is built, the command line.
 """
@@ -28,7 +28,7 @@ LONG_LEAD = 3
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedSummarise(PreparedPairs[SummariseSettings]):
-    """What the texts and summaries say."""
+    """Facts learned from texts and summaries."""
 
     lead: int
     """The number of first sentences that the results are compared with."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedTranslate(PreparedPairs[TranslateSettings]):
-    """What the pairs say."""
+    """Facts learned from the pairs."""
 
     def measure(self, true: Sequence[str], predicted: Sequence[str]) -> Score:
         """BLEU and chrF."""

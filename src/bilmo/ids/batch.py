@@ -117,7 +117,7 @@ def each_text(texts: Iterable[str] | Iterable[Sentence]) -> Iterator[str | Sente
 
 
 def _rows(given: Any, name: str) -> Iterable[Any]:
-    """What a user gave as many texts: a list, an iterator, an array, a column of a table."""
+    """Several texts, as a user may give them: a list, an iterator, an array, a column of a table."""
     if hasattr(given, "columns"):
         advice = "Choose one of its columns"
     elif isinstance(given, bytes | bytearray):

@@ -69,7 +69,7 @@ class Packing:
 
 @dataclass(frozen=True)
 class PackedLayers:
-    """What the driver gives: the layers of each direction, in the packed order in which that direction reads."""
+    """The result of the driver: the layers of each direction, in the packed order in which that direction reads."""
 
     packing: Packing
     outputs: dict[Direction, Tensor]

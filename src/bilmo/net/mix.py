@@ -116,7 +116,7 @@ class Mix(nn.Module):
         return mixed + (self.width if self.word else 0)
 
     def extra_repr(self) -> str:
-        """What the mix was made with, for `repr`."""
+        """The settings of the mix, for `repr`."""
         shown = f"layers={self.layers}, width={self.width}, directions={self.directions}, how={self.how!r}"
         more = {"own": self.how == "weighted" and len(self.weights) > 1, "norm": self.norm, "word": self.word}
         return shown + "".join(f", {name}={value!r}" for name, value in more.items() if value)

@@ -1,1 +1,1 @@
-"""Bridges to other libraries: one file for each, imported only when it is used, with an extra of its own."""
+"""Bridges to other libraries: one file for each, imported only when it is used, each with its own extra."""

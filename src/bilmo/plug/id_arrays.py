@@ -24,7 +24,7 @@ from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END, Ids
 
 @dataclass(frozen=True)
 class IdArrays:
-    """What is needed to turn arrays into batches; its fields are plain numbers, so that it can be saved as JSON."""
+    """The sizes needed to turn arrays into batches; its fields are plain numbers, so that it can be saved as JSON."""
 
     begin: tuple[int, ...]
     """The row of the begin mark of a sentence."""

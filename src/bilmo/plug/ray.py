@@ -1,7 +1,7 @@
 """Ray: text files embedded on a cluster, one Parquet file for each; and datasets of Ray Data.
 
 Each actor loads the model once and computes with one thread. An actor or a node that is lost is replaced, and its text
-is taken up again where it was stopped.
+is resumed where it was stopped.
 
 Knows: Ray, Embedder, the bulk job. Blind to: the command line.
 """

@@ -38,7 +38,7 @@ class TextToIds:
 
     @classmethod
     def of(cls, bundle: Bundle) -> Self:
-        """What this model needs."""
+        """The data that this model needs."""
         indexer = bundle.indexer()
         chars = indexer.chars
         return cls(

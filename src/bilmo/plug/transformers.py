@@ -126,7 +126,7 @@ class BilmoTokenizer(PreTrainedTokenizerBase):
 
     @property
     def pad_token_id(self) -> int:
-        """What pads the rows of a batch."""
+        """The id that pads the rows of a batch."""
         return 0
 
     @property

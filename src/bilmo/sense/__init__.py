@@ -1,1 +1,1 @@
-"""The meaning of words: one vector per word, and its nearest neighbours."""
+"""Words and their uses: similar words, similar uses, senses, pictures."""

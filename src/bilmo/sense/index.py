@@ -1,4 +1,4 @@
-"""An index: every use of every word of a text, to be searched by meaning.
+"""An index: every use of every word of a text, for searches by similarity.
 
     index = Index.build("en", "text.txt", "uses")
     index = Index.open("uses")                                    # at once, whatever its size
@@ -233,7 +233,7 @@ def _to_the_end(events: Iterable[Event], progress: bool) -> None:
 
 
 def search_files(elmo: Embedder, texts: Sequence[Path], text: str, topn: int, *, same_word: bool = False) -> list[Use]:
-    """What `Index.search` finds, exactly and without an index: the texts are read twice, a part at a time."""
+    """The same as `Index.search`, exactly and without an index: the texts are read twice, a part at a time."""
     if STDIN in texts:
         raise TextError(f"{STDIN}: standard input can be read only once, and a search needs two passes. Name a file.")
     sentence, position = marked(elmo.split, text)

@@ -82,7 +82,7 @@ Event = Started | Step | Grouping | Finished
 
 @dataclass(frozen=True)
 class _Survey:
-    """What one pass over the texts found."""
+    """The counts and the hash from one pass over the texts."""
 
     digest: str
     characters: int
@@ -100,7 +100,7 @@ def run(
     add: bool,
     workers: IndexWorkers | None = None,
 ) -> Generator[Event, None, None]:
-    """Build an index of texts, or add them to the index that is there; or resume the same run.
+    """Build an index of texts, or add them to an existing index; or resume the same run.
 
     name: of the model, for messages.
     add: then mix and stored must be those of the index.
@@ -166,7 +166,7 @@ def _run(
 
 
 def _config(elmo: Embedder, mix: How, stored: Stored, name: str) -> IndexConfig:
-    """What a new index is made with."""
+    """The settings of a new index."""
     return IndexConfig(
         bilmo_index=FORMAT,
         model=elmo.bundle.identity("layers"),

@@ -209,7 +209,7 @@ class Segment:
 
     @cached_property
     def _numbers(self) -> dict[str, list[int]]:
-        """The numbers of words by what they are in small letters."""
+        """The numbers of words, by their lower-case form."""
         found = defaultdict(list)
         for number, word in enumerate(self._names.words):
             found[word.casefold()].append(number)

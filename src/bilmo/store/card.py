@@ -1,4 +1,4 @@
-"""The model card: what a model is, in words. `train.card` adds the part about training.
+"""The model card: a description of a model. `training.card` adds the part about training.
 
 Knows: Bundle. Blind to: files.
 """
@@ -27,7 +27,7 @@ def parts_of(bundle: Bundle) -> list[tuple[str, int]]:
 
 
 def facts_of(bundle: Bundle) -> list[tuple[str, str]]:
-    """What the model is, as pairs of name and value."""
+    """The facts about a model, as pairs of name and value."""
     config, cell, words = bundle.config, bundle.config.cell, bundle.config.words
     facts = [("layout", bundle.layout)]
     if words.chars:

@@ -65,7 +65,7 @@ def read(path: Path, kind: type[Progress]) -> Checkpoint[Progress]:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """What an optimizer remembers, named by parameter number and quantity."""
+    """The state of an optimizer, named by parameter number and quantity."""
     return {
         f"{number}/{name}": torch.as_tensor(value)
         for number, values in optimizer.state_dict()["state"].items()

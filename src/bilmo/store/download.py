@@ -51,7 +51,7 @@ class Received:
 
 @dataclass(frozen=True)
 class Version:
-    """What tells one version of a file at an address from another."""
+    """The length and the tag of a file at an address, which identify its version."""
 
     url: str
     tag: str
@@ -138,7 +138,7 @@ def _start(headers: Mapping[str, str]) -> int:
 
 
 def _tag(headers: Mapping[str, str]) -> str:
-    """What If-Range takes: a strong ETag, or the date of the last change."""
+    """The value for If-Range: a strong ETag, or the date of the last change."""
     tag = headers.get("ETag") or ""
     return tag if tag and not tag.startswith("W/") else headers.get("Last-Modified") or ""
 

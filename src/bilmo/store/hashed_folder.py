@@ -1,4 +1,4 @@
-"""A folder whose JSON file holds a SHA-256 of each of its files and of itself, so that damage is noticed.
+"""A folder whose JSON file holds a SHA-256 of each of its files and of itself, so that damage is detected.
 
 Models, tasks and corpora are saved in such folders. Files that the JSON file does not name, such as a model card, may
 change.

@@ -58,7 +58,7 @@ class HDF5Writer:
 
 
 class _Disk(io.RawIOBase):
-    """What h5py needs of a file. No method raises an error; the first one is kept in `error`."""
+    """The methods that h5py calls on a file. No method raises an error; the first one is kept in `error`."""
 
     def __init__(self, raw: io.FileIO) -> None:
         super().__init__()

@@ -16,7 +16,7 @@ BOX = Path(__file__).parents[1] / "models"
 
 
 def installed() -> dict[str, Path]:
-    """Every model that is there, by its name; included models come first."""
+    """Every installed model, by its name; included models come first."""
     found: dict[str, Path] = {}
     folders = [BOX]
     with suppress(ConfigError):  # a user without a home folder

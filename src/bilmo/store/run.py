@@ -48,7 +48,7 @@ ATTEMPTS = 100
 
 @dataclass(frozen=True)
 class Identity:
-    """What a run is started with; it can be resumed only with the same."""
+    """The settings and inputs of a run; it can be resumed only with the same ones."""
 
     settings: Mapping[str, Any]
     """By name, as JSON has them; a section is a mapping of its own."""
@@ -194,7 +194,7 @@ def _check_ours(output: Path, work: Path, kind: str, keeps: Collection[str]) -> 
 
 
 def _names(folder: Path) -> list[str]:
-    """What is in a folder; a file has its own name."""
+    """The names in a folder; for a file, its own name."""
     try:
         return [entry.name for entry in folder.iterdir()]
     except FileNotFoundError:

@@ -45,7 +45,7 @@ def write_hashed(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, 
 
 
 def read_hashed(path: Path, remedy: str) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """What `write_hashed` wrote; older files have no hash. `remedy` says what to do if the file is damaged."""
+    """The tensors that `write_hashed` wrote; older files have no hash. `remedy` is the advice in errors."""
     try:
         with safe_open(regular_file(path, remedy), framework="pt") as file:
             about = dict(file.metadata() or {})

@@ -17,7 +17,7 @@ from bilmo.training.recipe import Recipe
 
 @dataclass(frozen=True)
 class TrainingSection:
-    """What a run started from."""
+    """The facts about a run for the model card."""
 
     recipe: Recipe
     corpus: Facts

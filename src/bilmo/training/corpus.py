@@ -49,7 +49,7 @@ FACTS, FORMAT = "facts.json", 2
 
 @dataclass(frozen=True)
 class Facts:
-    """What a corpus is."""
+    """The facts about a corpus."""
 
     __pydantic_config__ = STRICT
 

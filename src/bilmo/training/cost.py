@@ -1,4 +1,4 @@
-"""What a training run will take, and whether this machine has it.
+"""The memory and time that a training run needs, and whether this machine has the memory.
 
 Knows: the loop, the operating system. Blind to: files, who asks.
 """

@@ -20,7 +20,7 @@ Curve = list[tuple[float, float]]
 
 
 def draw(log: Path, picture: Path) -> None:
-    """Draw what the log holds so far."""
+    """Draw the steps and evaluations in the log."""
     trained, held_out = read(log)
     with new_file(picture) as partial:
         partial.write_text(svg(trained, held_out), encoding="utf-8", newline="\n")

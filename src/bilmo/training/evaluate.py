@@ -37,7 +37,7 @@ class HeldOutLoss:
 
     @property
     def mean(self) -> float:
-        """Of all words, mean of both directions."""
+        """The mean loss of both directions."""
         return sum(self.each.values()) / len(self.each)
 
 

@@ -39,7 +39,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run will take, estimated from a trial step and a trial evaluation."""
+    """The expected time and memory of a run, estimated from a trial step and a trial evaluation."""
 
     seconds: float
     """Until the end of the run."""

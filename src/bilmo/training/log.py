@@ -42,7 +42,7 @@ def _entry(line: bytes) -> dict[str, Any] | None:
 
 
 def remove_repeated(path: Path, progress: Progress) -> None:
-    """Remove what a run that resumes at `progress` computes again, so that it is not logged twice."""
+    """Remove the steps after `progress`, which a resumed run computes and logs again."""
     if not path.exists():
         return
     evaluated = progress.finished or progress.last_evaluation_step == progress.steps

@@ -73,7 +73,7 @@ PER_WORD_WEIGHTS = ("softmax.weight", "softmax.bias", "words.table.weight")
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """What is different while training; evaluations ignore it."""
+    """Options that apply only while training; evaluations ignore them."""
 
     dropout: float = 0.0
     """Share of each layer's input that is set to 0; the skip connection sees the rest."""

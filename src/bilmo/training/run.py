@@ -197,7 +197,7 @@ def _dictionary(recipe: Recipe, base: Base | None) -> Dictionary | None:
 
 
 def _identity(texts: list[Path], recipe: Recipe, base: Base | None, dictionary: Dictionary | None) -> Identity:
-    """What a run must have in common with the one that it resumes."""
+    """The settings and inputs that must be the same when a run is resumed."""
     settings = asdict(recipe) | {"add_words": base.add_words if base else None}
     del settings["text"]["dictionary"]  # its content counts, not its name
     head_first = base is not None and not base.bundle.has_softmax and recipe.train.head_first > 0

@@ -1,4 +1,4 @@
-"""What a model knows: /words, /similar, /fill, /probability.
+"""Routes about words: /words, /similar, /fill, /probability.
 
 Knows: FastAPI. Blind to: how texts of several requests go together.
 """
@@ -69,7 +69,9 @@ async def similar(body: SimilarBody, request: Request) -> Response:
     name, elmo = state.served.model(body.model)
     if body.words is not None:
         if body.text is not None or body.tokens is not None or body.among is not None:
-            raise TextError("words goes neither with text nor with tokens; for uses in sentences leave words out")
+            raise TextError(
+                "words cannot be combined with text or tokens; to search uses in sentences, leave out words"
+            )
         _check_words(body.words, state.limits)
         if elmo.bundle.vocab is None:
             raise VocabError(f"{name} has no vocabulary to search for neighbours; give a sentence and among")

@@ -38,7 +38,7 @@ Mix = Literal["mean", "top", "concat"] | Layer | Annotated[list[Layer], Field(mi
 
 
 class EmbedBody(TextBody):
-    """What to embed, and how."""
+    """A request for vectors."""
 
     inputs: str | list[str] | None = Field(None, description="Instead of text: as text-embeddings-inference has it.")
     mix: Mix = "mean"
@@ -152,7 +152,7 @@ class PlaceBody(ModelBody):
 
 
 class FillBody(PlaceBody):
-    """Which words fit at a place."""
+    """A request for the words that fit a place."""
 
     n: Number = 10
 
@@ -195,7 +195,7 @@ class Answer(BaseModel):
 
 
 class Problem(BaseModel):
-    """What is wrong."""
+    """The description of an error."""
 
     message: str
     type: str

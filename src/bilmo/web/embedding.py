@@ -28,7 +28,9 @@ async def embed(body: EmbedBody, request: Request) -> Response:
     name, elmo = state.served.model(body.model)
     alone = body.inputs is not None
     if alone and (body.text is not None or body.layers or body.pool == "none"):
-        raise ConfigError("inputs gives one vector per text; it goes neither with text, layers nor pool none")
+        raise ConfigError(
+            "inputs gives one pooled vector per text; it cannot be combined with text, layers or pool none"
+        )
     given = listed(body.inputs if alone else body.text, body.tokens, state.limits)
     pool = body.pool or ("mean" if alone else "none")
     normalize = alone if body.normalize is None else body.normalize

@@ -1,4 +1,4 @@
-"""What every request passes before its route: host, origin, token, type and size of the body, time.
+"""The checks before every route: host, origin, token, type and size of the body, time.
 
 Knows: ASGI. Blind to: routes, the web framework.
 """
@@ -95,7 +95,9 @@ class Guard:
         def hold(size: int) -> None:
             nonlocal held
             if self._held + size > self._limits.memory:
-                raise Refused(503, "the requests under way are too large together; try again", {"Retry-After": "1"})
+                raise Refused(
+                    503, "the requests in progress are too large together; try again later", {"Retry-After": "1"}
+                )
             self._held += size
             held += size
 

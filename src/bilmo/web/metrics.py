@@ -40,7 +40,7 @@ class Metrics(Observer):
         self._waiting.set_function(waiting)
 
     def batch(self, jobs: int, tokens: int, seconds: float) -> None:
-        """Count a batch."""
+        """Count the requests and tokens of a batch."""
         self._batch_jobs.observe(jobs)
         if tokens:
             self._batch_tokens.observe(tokens)

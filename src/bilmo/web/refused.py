@@ -44,5 +44,5 @@ def error(status: int, message: str, param: str | None = None) -> dict[str, Any]
 
 
 def status_of(problem: BilmoError) -> int:
-    """What a user's error means as a status code."""
+    """The status code for an error of bilmo."""
     return 501 if isinstance(problem, MissingExtra) else 422

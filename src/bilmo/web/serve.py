@@ -64,8 +64,8 @@ def check_host(host: str, token: str | None) -> None:
     """Refuse to serve other machines without a token."""
     if host not in LOOPBACK and token is None:
         raise ConfigError(
-            f"--host {host} lets other machines in, so a token is required: --token-file FILE. Without --host, the "
-            "server is reached from this machine only"
+            f"--host {host} allows requests from other machines, so a token is required: --token-file FILE. Without "
+            "--host, only programs on this machine can reach the server"
         )
 
 

@@ -1,4 +1,4 @@
-"""What a server has: models and fitted tasks by their names.
+"""The models and fitted tasks of a server, by their names.
 
 Knows: Embedder, fitted tasks. Blind to: HTTP.
 """

@@ -1,4 +1,4 @@
-"""What the server has and how it is: /health, /ready, /info.
+"""The state of the server: /health, /ready, /info.
 
 Knows: FastAPI. Blind to: vectors.
 """

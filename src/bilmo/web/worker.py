@@ -32,7 +32,7 @@ Piece = TypeVar("Piece")
 
 
 class Job:
-    """What one request wants to be computed."""
+    """The work of one request."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -85,7 +85,7 @@ class Texts(Job, Generic[Piece, Result]):
 
 
 class Steps(Job):
-    """Work that does not go together with other work; one step is computed at a time. The results are a list."""
+    """Work that cannot share a batch with other jobs; one step is computed at a time. The results are a list."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, steps: Iterator[Any]) -> None:
         super().__init__(loop)
@@ -184,7 +184,7 @@ class Worker:
             self._turn()
 
     def _turn(self) -> None:
-        """One step of the first job, or one batch of the jobs that go together with it."""
+        """One step of the first job, or one batch of the jobs that can share it."""
         with self._changed:
             self._jobs = deque(job for job in self._jobs if not job.dropped)
             if not self._jobs:
@@ -206,7 +206,7 @@ class Worker:
             self._jobs = deque(sorted(rest, key=lambda job: id(job) in worked))  # those that waited come first
 
     def _taken(self, first: Job) -> list[tuple[Texts[Any, Any], Sequence[Any], int]]:
-        """Shares of the jobs that go together with the first one."""
+        """Shares of the jobs that can share a batch with the first one."""
         alike = [job for job in self._jobs if isinstance(job, Texts) and isinstance(first, Texts)]
         alike = [job for job in alike if job.key == first.key]  # type: ignore[attr-defined]
         most = SHARE if len(self._jobs) > 1 else BATCH_TOKENS

@@ -1,1 +1,1 @@
-"""Commands that ask a model what words mean: senses, pictures, words that fit, uses that are alike."""
+"""Commands about words: similar words and uses, words that fit a place, senses, pictures."""

@@ -38,7 +38,7 @@ def draw(
         typer.Option(
             "--in",
             help=f"For two sentences: centre and whiten the vectors with the statistics of this text ({TEXT_FILES}). "
-            "Raw vectors of all words are similar; these are not. Can be repeated.",
+            "Otherwise, the raw vectors are compared, which are all similar. Can be repeated.",
         ),
     ] = None,
     lang: Lang = "auto",
@@ -48,7 +48,7 @@ def draw(
     """Draw how similar words are, by the cosines of their contextual vectors.
 
     Two sentences: a table of the words of one with the words of the other. One sentence: its words with each other, in
-    each layer. The picture follows the light or dark theme of its reader; PNG is light.
+    each layer. The picture follows the light or dark theme of the viewer; PNG is light.
     """
     from bilmo import progress
     from bilmo.embed.load import load

@@ -1,4 +1,4 @@
-"""`bilmo index`: every use of every word of a text, to be searched by meaning."""
+"""`bilmo index`: every use of every word of a text, for searches by similarity."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def index(
     model: Model,
     texts: Texts,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the index.")],
-    add: Annotated[bool, typer.Option("--add", help="Add the texts to the index that is there.")] = False,
+    add: Annotated[bool, typer.Option("--add", help="Add the texts to an existing index.")] = False,
     dtype: Annotated[
         Stored | None,
         typer.Option(
@@ -36,7 +36,9 @@ def index(
     device: EmbedDevice = "cpu",
     workers: Workers = 1,
 ) -> None:
-    """Index every use of every word of a text, for `bilmo similar MODEL "... [word] ..." --in INDEX`.
+    """Index every use of every word of a text, for fast searches.
+
+    `bilmo similar MODEL "... [word] ..." --in INDEX` searches it.
 
     The index keeps the sentences too, so the texts are not needed to search it. The same command resumes an
     interrupted run. Above 100,000 uses, search is fast only if faiss is installed when the index is built:
@@ -48,7 +50,7 @@ def index(
     from bilmo.sense.index import index_events
 
     if add and dtype:
-        raise ConfigError("--dtype is that of the index; leave it out with --add")
+        raise ConfigError("with --add, the number format is that of the index; leave out --dtype")
     loading = LoadOptions(lang=lang, dictionary=dictionary, precision=precision.value, device=device)
     stored = dtype or Stored.float16
     events = index_events(

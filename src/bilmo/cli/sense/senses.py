@@ -49,8 +49,8 @@ def senses(
 ) -> None:
     """Group the uses of a word in a text by their contexts, so that each group is a sense or a way of use.
 
-    The number of groups is chosen by the data: the one with the highest mean silhouette, which says how much nearer a
-    use is to its own group than to the next one. If no number separates the uses well, there is one group. Each group
+    The number of groups is the one with the highest mean silhouette, which measures how much nearer a use is to its
+    own group than to the next one. If no number separates the uses well, there is one group. Each group
     is shown with words that are typical near its uses, and with its most typical examples.
     """
     from bilmo import progress

@@ -47,7 +47,9 @@ def similar(
     device: EmbedDevice = "cpu",
     json: Json = False,
 ) -> None:
-    """Show the words nearest to a word, or the uses nearest to a word in a sentence; for several, one list each.
+    """Show the words that are most similar to a word, or the most similar uses of a word in a sentence.
+
+    Several words or sentences give one list each.
 
     Without `--in`, a word is represented by its context-free vector (layer 0), which reflects its spelling, and by its
     softmax row, which reflects the contexts it occurs in. A word outside the model's vocabulary has no softmax row,
@@ -55,7 +57,7 @@ def similar(
     in your text.
 
     A word in square brackets, as in "He sat on the [bank].", is compared with every use of every word in the text or
-    the index that `--in` names, and the nearest uses are shown, each in its sentence.
+    the index that `--in` names, and the most similar uses are shown, each in its sentence.
     """
     from bilmo import progress
     from bilmo.cli.show import tables as show

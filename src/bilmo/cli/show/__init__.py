@@ -1,1 +1,1 @@
-"""What the commands print: tables, notes, progress bars, and the examples in help screens."""
+"""All printing of the commands: tables, notes, progress bars, and the examples in help screens."""

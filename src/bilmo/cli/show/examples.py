@@ -5,6 +5,8 @@ Knows: the command line as a user types it. Blind to: what the commands do.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 EXAMPLES = {
     "models": ("bilmo models", "bilmo models --all"),
     "get": ("bilmo get elmo-small", "bilmo embed elmo-small sentences.txt -o vectors.h5"),
@@ -110,7 +112,22 @@ def epilog(command: str, task: str = "") -> str | None:
     """The end of the help screen of a command, or of a command for one task, in Markdown."""
     start = f"bilmo {command} {task} " if task else ""
     examples = [example for example in EXAMPLES[command] if example.startswith(start)]
-    if not examples:
-        return None
-    lines = "\n".join(examples)
-    return f"{'Examples' if len(examples) > 1 else 'Example'}:\n\n```\n{lines}\n```"
+    return _markdown("Examples" if len(examples) > 1 else "Example", examples) if examples else None
+
+
+def _markdown(title: str, commands: Iterable[str]) -> str:
+    lines = "\n".join(commands)
+    return f"{title}:\n\n```\n{lines}\n```"
+
+
+FIRST = _markdown(
+    "To begin",
+    (
+        EXAMPLES["embed"][0],
+        EXAMPLES["similar"][0],
+        EXAMPLES["fill"][0],
+        EXAMPLES["train"][0],
+        EXAMPLES["fit"][0],
+    ),
+)
+"""The end of the help screen of `bilmo` itself."""

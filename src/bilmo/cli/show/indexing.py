@@ -1,4 +1,4 @@
-"""Building an index on the screen, and what a search in one finds.
+"""The progress of `bilmo index`, and the results of a search, on the terminal.
 
 Knows: progress bars, tables. Blind to: how uses are compared.
 """

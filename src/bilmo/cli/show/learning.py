@@ -1,4 +1,4 @@
-"""What the terminal shows while a task is trained and measured: facts, progress, layer weights, tables.
+"""Training and scoring of a task on the terminal: facts, progress, layer weights, tables.
 
 Knows: rich, events, scores. Blind to: networks, files.
 """
@@ -62,7 +62,7 @@ def watch(events: Iterable[Event], *, quiet: bool = False) -> Finished | None:
 
 
 def started(event: Started) -> None:
-    """What is known before training."""
+    """Facts that are known before training."""
     labels = [f"{label} {count:,}" for label, count in event.labels.items()]
     more = f" and {len(labels) - MOST_LABELS} more" if len(labels) > MOST_LABELS else ""
     show.pairs(

@@ -18,7 +18,7 @@ PREFIX = {logging.INFO: "note: ", logging.WARNING: "warning: "}
 
 
 class Screen(logging.Handler):
-    """Prints messages as they come."""
+    """Prints messages when they arrive."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """One line; a status is printed as it is."""
@@ -57,7 +57,7 @@ def is_verbose() -> bool:
 
 
 def note(text: str) -> None:
-    """Say what a user should know about how something was done."""
+    """Print a note for the user about how something was done."""
     LOG.info("%s", text)
 
 
@@ -68,5 +68,5 @@ def notes(lines: Iterable[str]) -> None:
 
 
 def status(text: str) -> None:
-    """Say what is being done, without a prefix."""
+    """Print what is being done, without a prefix."""
     LOG.info("%s", text, extra={"status": True})

@@ -107,7 +107,7 @@ def compare(task: AnyTask) -> Callable[..., None]:
 
 
 def _training(events: Iterator[Event | VariantStarted | Outcome], outcomes: list[Outcome]) -> Iterator[Event]:
-    """The events of training; outcomes are collected, and printed as they come."""
+    """The events of training; outcomes are collected, and printed at once."""
     from bilmo.cli.show import messages
     from bilmo.tasks.core.compare import Outcome, VariantStarted
 

@@ -56,7 +56,7 @@ def predict(
         int | None,
         typer.Option(
             help="For translations and summaries: number of partial results that the search keeps; 1 is greedy.",
-            show_default="as set by `bilmo fit`",
+            show_default="as set by bilmo fit",
         ),
     ] = None,
     best: Annotated[
@@ -67,14 +67,14 @@ def predict(
         float | None,
         typer.Option(
             help="For translations and summaries: 0 prefers short results, higher values longer ones.",
-            show_default="as set by `bilmo fit`",
+            show_default="as set by bilmo fit",
         ),
     ] = None,
     longest: Annotated[
         int | None,
         typer.Option(
             help="For translations and summaries: maximum number of tokens of a result.",
-            show_default="as set by `bilmo fit`",
+            show_default="as set by bilmo fit",
         ),
     ] = None,
     attention: Annotated[
@@ -167,7 +167,7 @@ def predict(
 
 @dataclass(frozen=True)
 class _Input:
-    """What to predict from: a file, a text on the command line, or a context and a question."""
+    """The input of a prediction: a file, a text on the command line, or a context and a question."""
 
     input: str | None
     context: Path | None

@@ -21,7 +21,7 @@ WriteResults = Callable[[Sequence[Any], int], Iterator[str]]
 
 @dataclass(frozen=True)
 class Search:
-    """What was asked for; None where it was not."""
+    """The options that were given; None for the others."""
 
     beam: int | None
     best: int | None

@@ -57,7 +57,9 @@ WordVectors = Annotated[
     str | None,
     typer.Option(help="Word vectors in addition to ELMo: a GloVe or word2vec file, or `scratch` to train them."),
 ]
-Form = Annotated[str, typer.Option(help="Format of the data files; `auto` detects it.")]
+Form = Annotated[
+    str, typer.Option(help="Format of the data files, one of those in `bilmo fit TASK --help`; `auto` detects it.")
+]
 Cache = Annotated[
     Path | None,
     typer.Option(
@@ -171,7 +173,7 @@ def check_task_output(
 
 
 def read_data(task: AnyTask, given: Path | Sequence[Path], form: str, settings: Settings) -> Dataset[Any, Any]:
-    """Read examples with answers, and show what a user should know about them."""
+    """Read examples with answers, and print the notes about them."""
     from bilmo.cli.show import messages
     from bilmo.text.files import STDIN
 

@@ -49,7 +49,7 @@ HASH_LENGTH = 64
 
 @dataclass(frozen=True, order=True)
 class Facts:
-    """What a part holds."""
+    """The content of a part."""
 
     first: int
     """Number of its first text, from 0."""
@@ -242,7 +242,7 @@ def _hash(file: IO[bytes], end: int) -> bytes:
 
 
 def _read_facts(path: Path) -> Facts | None:
-    """What a finished part holds; None if there is none, or if it is not as it was written."""
+    """The content of a finished part; None if it is missing or damaged."""
     try:
         with path.open("rb") as file:
             end = file.seek(0, os.SEEK_END) - HASH_LENGTH

@@ -52,7 +52,7 @@ class Fields:
 
 @dataclass(frozen=True)
 class Pairs:
-    """What was read."""
+    """The pairs that were read."""
 
     sources: list[RawText]
     targets: list[RawText]

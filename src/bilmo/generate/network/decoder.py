@@ -27,7 +27,7 @@ SMALLEST = 1e-20
 
 @dataclass(frozen=True)
 class Memory:
-    """What the decoder attends to."""
+    """The encoded source, to which the decoder attends."""
 
     states: Tensor
     """(B, S, M), zero on padding."""
@@ -47,7 +47,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class DecoderState:
-    """What the decoder remembers."""
+    """The recurrent state of the decoder."""
 
     h: Tensor
     """(N, H)"""

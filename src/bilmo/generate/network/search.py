@@ -56,7 +56,7 @@ class SearchOptions:
         return score
 
     def length(self, words: int) -> float:
-        """What log-probabilities of results of different lengths are divided by."""
+        """The divisor that makes log-probabilities of results of different lengths comparable."""
         return float(((5 + words) / 6) ** self.length_penalty)
 
 
@@ -74,13 +74,13 @@ class Found:
 
     @property
     def log_probability(self) -> float:
-        """Of the whole result."""
+        """The log-probability of the whole result."""
         return math.fsum(self.log_probabilities)
 
 
 @dataclass(frozen=True)
 class _Partial:
-    """The last word of a partial result, and what is before it."""
+    """The last word of a partial result, and the words before it."""
 
     before: _Partial | None
     word: int

@@ -1,4 +1,4 @@
-"""AllenNLP's names for ELMo, without AllenNLP: change the import, and old code runs.
+"""AllenNLP's names for ELMo, without AllenNLP: old code runs when its import is changed.
 
 >>> from bilmo.plug.allennlp import Elmo, ElmoEmbedder, ElmoTokenEmbedder, batch_to_ids
 >>> batch_to_ids([["The", "cat"], ["Hello"]]).shape

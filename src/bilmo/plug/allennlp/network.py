@@ -196,7 +196,7 @@ class _ElmoBiLm(nn.Module):
         self._word_embedding: nn.Embedding | None = None
         if vocab_to_cache:
             if requires_grad:
-                logger.warning("words are cached and the network is trained: cached words do not follow the training")
+                logger.warning("the network is trained, but the vectors of cached words are not updated")
             self.create_cached_cnn_embeddings(vocab_to_cache)
 
     def get_output_dim(self) -> int:

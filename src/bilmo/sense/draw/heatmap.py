@@ -52,13 +52,13 @@ def layers(tokens: Sequence[str], names: Sequence[str], cosines: Sequence[Cosine
 
 
 def scale_of(values: Cosines) -> tuple[float, float]:
-    """The cosines of the weakest and of the strongest colour. Around zero, both signs have a colour of their own."""
+    """The cosines of the weakest and of the strongest colour. Around zero, each sign has its own colour."""
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
     return (0.0, max(abs(low), high)) if low < 0 else (low, high)
 
 
 def legend(values: Cosines) -> str:
-    """What the colours mean."""
+    """The legend of the colours."""
     low, high = scale_of(values)
     signs = " Orange: below zero." if values.size and values.min() < 0 else ""
     return f"No colour: cosine {low:.2f}. Strongest colour: {high:.2f}.{signs}"

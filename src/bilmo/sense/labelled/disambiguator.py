@@ -59,7 +59,7 @@ class WordSense:
 
 
 class Learned:
-    """What was learned from labelled text."""
+    """The vectors and tables learned from labelled text."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class Disambiguator:
 
     @property
     def learned(self) -> Learned:
-        """What was learned; an error before `fit`."""
+        """The vectors and tables that `fit` learned; an error before `fit`."""
         if self._learned is None:
             raise ConfigError("this Disambiguator has learned no senses yet; call fit first")
         return self._learned

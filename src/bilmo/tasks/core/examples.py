@@ -21,7 +21,7 @@ UNBALANCED = 10
 
 @dataclass(frozen=True)
 class TrainingExamples(Generic[ItemT, Answer]):
-    """What a task is trained and evaluated on."""
+    """The items on which a task is trained and evaluated."""
 
     items: list[ItemT]
     """To train on."""
@@ -112,7 +112,7 @@ def split_off(
 
 
 def _label_notes(train: dict[str, int], dev: dict[str, int]) -> list[str]:
-    """What a user should know about the labels of the training and the dev set."""
+    """Notes for the user about the labels of the training and the dev set."""
     if not train:
         return []
     notes = []

@@ -60,7 +60,7 @@ def _identity(
     train: Dataset[Example, Answer],
     dev: Dataset[Example, Answer] | None,
 ) -> Identity:
-    """What a run must have in common with the one that it resumes."""
+    """The settings and inputs that must be the same when a run is resumed."""
     settings = {name: value for name, value in asdict(task.settings_).items() if name not in NOT_COMPARED}
     examples = [(part.examples, part.answers) if part is not None else None for part in (train, dev)]
     return Identity(

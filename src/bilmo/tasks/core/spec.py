@@ -1,4 +1,4 @@
-"""What a task is. Estimator, training loop, run, folder, comparison and command line know tasks only through this file.
+"""The specification of a task: all that estimator, loop, run, folder, comparison and command line know of tasks.
 
 A task is a folder with one subclass of `Task`, and one line in `tasks/all.py`:
 

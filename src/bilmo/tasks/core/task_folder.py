@@ -173,7 +173,7 @@ def _check_folder(path: Path) -> None:
 
 
 def bilm_of(folder: Path) -> BilmFacts | None:
-    """What a saved task says about the biLM that it needs; None for a task without one."""
+    """The record in a saved task of the biLM that it needs; None for a task without one."""
     _check_folder(folder)
     return _read_config(folder / CONFIG).bilm
 

@@ -51,7 +51,7 @@ class DocumentItem:
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedCoref(Prepared[RawDocument, DocumentItem, Clusters, CorefSettings]):
-    """What the training examples say: whether mentions that stand alone are marked too."""
+    """Facts from the training examples: whether clusters of one mention are marked too."""
 
     singletons: bool
     """Whether the training documents have clusters of one mention."""

@@ -145,7 +145,7 @@ def _verb(verb: Any, place: str, labelled: bool) -> ColumnFrame:
 
 
 def problem_of(tokens: Sequence[str], frames: Sequence[ColumnFrame], *, tagged: bool = True) -> str:
-    """What is wrong with the frames of a sentence; empty if nothing is."""
+    """The mistake in the frames of a sentence; empty if there is none."""
     seen: set[int] = set()
     for index, tags in frames:
         if not 0 <= index < len(tokens):

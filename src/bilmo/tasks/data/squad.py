@@ -160,7 +160,7 @@ def _answers(context: str, entry: dict[str, Any], place: str) -> list[Span]:
 
 
 def problem_of(context: str, answer: Span) -> str:
-    """What is wrong with an answer; empty if nothing is."""
+    """The mistake in an answer; empty if there is none."""
     if not answer.text.strip():
         return "the answer is empty; a question without an answer has an empty list of answers"
     if answer.begin < 0 or answer.end > len(context):

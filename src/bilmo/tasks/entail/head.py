@@ -66,7 +66,7 @@ class PairHead(LabelHead[PairItem, Label]):
         return x if text.output_mix is None else torch.cat([x, text.output_mix], dim=-1)
 
     def _compose(self, own: Tensor, aligned: Tensor, mask: Tensor) -> Tensor:
-        """(B, T, 2H): each token with what the other text says about it, in its own text."""
+        """(B, T, 2H): each token with its alignment to the other text, read in the order of its own text."""
         both = torch.cat([own, aligned, own - aligned, own * aligned], dim=-1)  # (B, T, 4E)
         compared = self.dropout(F.relu(self.compare(both))) * mask.unsqueeze(-1)  # (B, T, H)
         composed: Tensor = self.compose(compared, mask)

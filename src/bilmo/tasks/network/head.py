@@ -1,4 +1,4 @@
-"""What a head is: the trained part on top of the input, with its loss and its predictions.
+"""The interface of a head: the trained part on top of the input, with its loss and its predictions.
 
 Knows: TaskInput. Blind to: what labels mean, data files, how heads are trained.
 """
@@ -51,7 +51,7 @@ class TaskNetwork(nn.Module, Generic[ItemT, Answer]):
         return self.head.loss(self.input, items) + self.input.l2()
 
     def bilm_parameters(self) -> list[nn.Parameter]:
-        """The parameters of a biLM that is trained with the task; they have a learning rate of their own."""
+        """The parameters of a biLM that is trained with the task; they have their own learning rate."""
         return [] if self.input.tuned is None else _trained(self.input.tuned)
 
     def own_parameters(self) -> list[nn.Parameter]:

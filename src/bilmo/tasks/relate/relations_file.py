@@ -178,7 +178,7 @@ def _example(path: Path, number: int, row: dict[str, Any]) -> Related:
 
 
 def _checked(path: Path, number: int, example: Related) -> Related:
-    """The same example; what is wrong with its marks or spans is an error of its line."""
+    """The same example; a mistake in its marks or spans is an error that names its line."""
     try:
         found = marked_of(example)
     except TextError as error:

@@ -52,7 +52,7 @@ class Processes:
 
     @property
     def alone(self) -> bool:
-        """Whether there is no other."""
+        """Whether this is the only process."""
         return self.world == 1
 
     @property
@@ -220,7 +220,7 @@ def _store(rank: int, world: int) -> Store:
     until = time.monotonic() + STEP_TIMEOUT.total_seconds()
     while absent := [other for other in range(1, world) if not store.check([f"bilmo/{own}/{other}"])]:
         if time.monotonic() > until:
-            raise RuntimeError(f"process {absent[0]} did not come")
+            raise RuntimeError(f"process {absent[0]} did not connect")
         for other in absent:
             if store.check([f"bilmo/{other}"]):  # its number, or that of one that has ended
                 store.set(f"bilmo/{store.get(f'bilmo/{other}').decode()}", own)

@@ -1,1 +1,1 @@
-"""What a training run would take on other machines."""
+"""Estimates of a training run on other machines."""

@@ -1,8 +1,8 @@
-"""How long a training run takes on a number of machines: a model of cost, fitted to measured steps.
+"""How long a training run takes on a number of machines: a cost model, fitted to measured steps.
 
-A step takes the time of its matrix products at the rate of the machine, of the update of all parameters at the rate of
-its memory, and of the sum of the gradients over the network, one after the other. What a step does besides (gates,
-activations, sorting rows) is in the two factors that `benchmarks/plan.py` fits.
+The time of a step is the sum of three times: its matrix products at the rate of the machine, the update of all
+parameters at the rate of its memory, and the sum of the gradients over the network. The rest of a step (gates,
+activations, sorting rows) is covered by the two factors that `benchmarks/plan.py` fits.
 
 Knows: the work of a step. Blind to: how machines are measured.
 """
@@ -27,7 +27,7 @@ MOST_MACHINES = 4096
 
 @dataclass(frozen=True)
 class Machine:
-    """What one process has, and what connects the processes."""
+    """The speed of one process, and of the network between processes."""
 
     products: float
     """Operations per second in large matrix products of float32."""
@@ -114,7 +114,7 @@ def plan(
 
 
 def most_machines(recipe: Recipe, words: float, machine: Machine, factors: Factors = FACTORS) -> int:
-    """The largest number of machines of which each still does half of what one does alone."""
+    """The largest number of machines at which each is still at least half as fast as a single machine."""
     size, most = vocabulary(recipe, words), 1
     alone, _, _ = _step(recipe, size, machine, machine.processes, factors)
     for machines in range(2, min(MOST_MACHINES, rows(recipe) // machine.processes) + 1):
