@@ -93,7 +93,7 @@ class Workers(Generic[Task, Result]):
         self._processes, self._pipes = [], []
 
     def run(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
-        """Compute all tasks, and yield each result with its task when it is ready. Results of one task keep their order.
+        """Compute all tasks; yields each result with its task when it is ready. Results of one task keep their order.
 
         No more tasks are read than there are workers, and one that is ready for the next.
         """
