@@ -128,7 +128,7 @@ def _run() -> None:
     except KeyboardInterrupt:  # outside of the part of typer that expects it
         print("bilmo: interrupted", file=sys.stderr)
         sys.exit(INTERRUPTED)
-    except SystemExit as stop:  # how typer ends every run; also with code 1 if the reader of our output has gone away
+    except SystemExit as stop:  # how typer ends every run; also with code 1 if the reader of our output has ended
         if stop.code == INTERRUPTED:
             print("bilmo: interrupted", file=sys.stderr)
         raise

@@ -152,7 +152,7 @@ class Workers(Generic[Task, Result]):
         os.close(self._life[1])
         Thread(target=self._end_with_parent, daemon=True).start()
         torch.set_num_threads(1)  # OpenMP hangs in a forked process that asks for more
-        with suppress(EOFError, ConnectionError):  # the first process is gone
+        with suppress(EOFError, ConnectionError):  # the first process has ended
             while True:
                 self._do(pipe.recv(), pipe)
 
@@ -168,7 +168,7 @@ class Workers(Generic[Task, Result]):
             pipe.send(_portable(error))
 
     def _end_with_parent(self) -> None:
-        """End at once when the first process is gone, which may have been killed."""
+        """End at once when the first process has ended, which may have been killed."""
         os.read(self._life[0], 1)
         os._exit(1)
 

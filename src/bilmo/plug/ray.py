@@ -36,7 +36,7 @@ from bilmo.text.files import files
 from bilmo.text.offsets import offsets
 
 RETRIES = 5
-"""How often a text is taken up again after its actor was lost."""
+"""How often a text is resumed after its actor was lost."""
 WAIT_SECONDS = 60
 """For a lost actor that still holds the lock of its output."""
 ROWS = 256
@@ -187,7 +187,7 @@ def _on_cluster(
 ) -> Iterator[Embedded]:
     with connected(address) as ray:
         number = actors or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        # Ray's own retries are used up before it notices that a node is gone.
+        # Ray's own retries are used up before it notices that a node is lost.
         kind = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(ShardActor)
         waiting, lost = deque(shards), Counter[Shard]()
         idle = [kind.remote(*made) for _ in range(min(number, len(shards)))]

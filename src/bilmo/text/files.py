@@ -90,7 +90,7 @@ def lines(path: Path) -> Generator[str, None, None]:
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """Lines of a text file; zero bytes are refused, because they show that the file is UTF-16 or no text at all."""
+    """Lines of a text file; zero bytes are refused, because they show that the file is UTF-16, or not text."""
     return _without_zeros(lines(path), str(path))
 
 

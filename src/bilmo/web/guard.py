@@ -44,7 +44,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Guard:
-    """Checks a request, reads its body, and ends it when its time is over or its client has gone."""
+    """Checks a request, reads its body, and ends it when its time is over or its client has disconnected."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Guard:
         self._token = None if token is None else token.encode()
         self._open = frozenset(open_paths)
         self._held = 0
-        """Bytes of all requests and answers that are under way."""
+        """Bytes of all requests and answers in progress."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or the start and the end of the server."""
@@ -86,7 +86,7 @@ class Guard:
             while len(rest) > PIECE:  # the next piece waits until the client has taken the last one
                 await send({"type": "http.response.body", "body": rest[:PIECE], "more_body": True})
                 rest = rest[PIECE:]
-                await asyncio.sleep(0)  # the connection may notice that the client has gone
+                await asyncio.sleep(0)  # the connection may notice that the client has disconnected
             await send({**message, "body": rest} if "body" in message else message)
             whole = message["type"] == "http.response.body" and not message.get("more_body", False)
 
@@ -153,7 +153,7 @@ class Guard:
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise Refused(400, "the client has gone")
+                        raise Refused(400, "the client has disconnected")
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
                     hold(len(parts[-1]))
@@ -170,7 +170,7 @@ class Guard:
     async def _answered(
         self, scope: Scope, body: bytes, receive: Receive, send: Send, started: Callable[[], bool]
     ) -> None:
-        """Run the route until it has answered, its time is over or the client has gone."""
+        """Run the route until it has answered, its time is over or the client has disconnected."""
         given = False
 
         async def whole_body() -> Message:

@@ -29,4 +29,4 @@ class Limits:
     answer: int = 1 << 26
     """Bytes of one answer, vectors counted as they are sent."""
     memory: int = 1 << 28
-    """Bytes of all requests and answers that are under way."""
+    """Bytes of all requests and answers in progress."""

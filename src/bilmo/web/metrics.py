@@ -15,7 +15,7 @@ from bilmo.web.worker import Observer
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 GONE = 499
-"""The status under which requests are counted whose client went away, as nginx does."""
+"""The status of requests whose client closed the connection, as nginx counts them."""
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384)
 JOBS = (1, 2, 4, 8, 16, 32, 64, 128, 256)

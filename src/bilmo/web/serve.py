@@ -70,7 +70,7 @@ def check_host(host: str, token: str | None) -> None:
 
 
 def run(served: Served, sock: socket.socket, *, limits: Limits, hosts: list[str] | None, token: str | None) -> None:
-    """Serve until SIGTERM or Ctrl-C; requests that are under way are finished."""
+    """Serve until SIGTERM or Ctrl-C; requests in progress are finished."""
     app = application(served, limits=limits, hosts=hosts, token=token)
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # its messages are about single connections
     logging.getLogger("bilmo").setLevel(logging.WARNING)  # notes on words would bring text of requests into the log

@@ -218,7 +218,7 @@ def _checked(example: Asked) -> Question:
 
 
 def _spans(asked: Question, given: Given) -> list[Span]:
-    """Answers as places in the context; a text alone is looked for, and its first occurrence is taken."""
+    """Answers as places in the context; for a text alone, its first occurrence in the context."""
     if given is None:
         return []
     several = [given] if isinstance(given, str | Span) else given

@@ -153,7 +153,7 @@ class SpanHead(Head[DocumentItem, Clusters]):
         return Kept(first[kept], last[kept], own, links, antecedents), scores, np.stack([first, last], axis=1)
 
     def loss(self, input: TaskInput, items: Sequence[DocumentItem]) -> Tensor:
-        """Nats per token: to choose a right antecedent for each kept span, and to tell mentions from other spans."""
+        """Nats per token: for the choice of an antecedent of each kept span, and for whether a span is a mention."""
         filled = [item for item in items if item.text]
         if not filled:
             return self.mention_score.bias.sum() * 0

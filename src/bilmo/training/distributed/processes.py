@@ -29,7 +29,7 @@ from bilmo.errors import BilmoError, ConfigError, ReportedElsewhere
 
 Result = TypeVar("Result")
 STEP_TIMEOUT = timedelta(minutes=30)
-"""How long a process waits for the others within a step: then one of them has gone without a word."""
+"""How long a process waits for the others within a step; after that, one of them is considered lost."""
 POLL_SECONDS = 0.02
 PATIENCE = timedelta(days=30)
 """How long it waits before the first step, while one process reads the text."""
