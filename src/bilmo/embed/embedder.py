@@ -306,7 +306,7 @@ class Embedder(LoadedModel):
         return fill(self, text, topn)
 
     def _words(self, candidates: int = CANDIDATES) -> WordSpace:
-        """The words to compare with. Those of the last call are kept, because making them takes a moment."""
+        """The words to compare with. Those of the last call are kept, because computing them takes time."""
         if self._space is None or self._space[0] != candidates:
             self._space = (candidates, WordSpace(self, candidates))
         return self._space[1]

@@ -94,7 +94,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Step:
-    """Some more tokens are embedded. A long text takes several steps, of which the last one counts the text."""
+    """More tokens have been embedded. A long text takes several steps; the last one counts the text."""
 
     sentences: int
     tokens: int

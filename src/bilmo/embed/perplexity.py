@@ -43,7 +43,7 @@ class Perplexity:
 
     @property
     def known(self) -> dict[str, float]:
-        """The same over known words only: how well a model predicts `<UNK>` says little."""
+        """The same over known words only, because `<UNK>` stands for many words and is easy to predict."""
         losses = {name: loss - self.unknown_losses[name] for name, loss in self.losses.items()}
         return _perplexities(losses, self.words + self.sentences - self.unknown)
 

@@ -86,7 +86,7 @@ class Corpus:
         return self.facts.sha256.get(FACTS, "")
 
     def _check(self) -> None:
-        """Refuse files that were damaged or belong to another corpus, which would be trained on unnoticed."""
+        """Refuse files that are damaged or belong to another corpus."""
         facts = self.facts
         files = HashedFolder(self.folder, facts.sha256, remedy="")
         for name in facts.sha256:

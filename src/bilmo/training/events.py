@@ -49,7 +49,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Reading:
-    """The text is read, which is not repeated when the run is resumed."""
+    """The text is being read; a resumed run does not read it again."""
 
     def __str__(self) -> str:
         return "reading the text"

@@ -143,7 +143,7 @@ class Loop:
         yield Finished(self.progress, reason)
 
     def evaluation_interval(self, steps: int) -> int:
-        """Steps between evaluations: at least one per epoch, or a small text would be overfitted unnoticed."""
+        """Steps between evaluations: at least one per epoch, so that overfitting on a small text is noticed."""
         return min(self.recipe.evaluate_every, max(SHORTEST_INTERVAL, steps))
 
     def share_done(self, steps: int) -> float:

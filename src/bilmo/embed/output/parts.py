@@ -129,7 +129,7 @@ class Parts:
         self.add(facts)
 
     def start(self) -> None:
-        """Make the run resumable, before there are parts; without any, nothing is kept."""
+        """Make the run resumable. This is called before the first part; without parts, nothing is kept."""
         self._run.start()
 
     def add(self, facts: Facts) -> None:

@@ -21,7 +21,7 @@ svg { max-width: 100%; height: auto; }
 
 
 def check_extension(path: Path) -> str:
-    """The extension of a picture, if it can be written; the library for PNG is asked for first."""
+    """The extension of a picture, if it can be written; PNG needs its library."""
     extension = path.suffix.lower()
     if extension not in EXTENSIONS:
         raise ConfigError(

@@ -69,7 +69,7 @@ class AnswerItem:
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedAnswer(Prepared[Asked, AnswerItem, Answers, AnswerSettings]):
-    """What the training examples say: how texts are split, and whether there are questions without an answer."""
+    """Facts learned from the training examples: how texts are split, and whether all questions have an answer."""
 
     lang: str
     """How strings are split."""

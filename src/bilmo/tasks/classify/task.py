@@ -38,7 +38,7 @@ class TextItem:
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedClassify(PreparedLabels[RawText, TextItem, ClassifySettings]):
-    """What the training examples say: the labels, how texts are split, and the form of the file."""
+    """Facts learned from the training examples: the labels, how texts are split, and the form of the file."""
 
     columns = ("text",)
     form: str = ""

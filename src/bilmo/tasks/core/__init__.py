@@ -1,1 +1,1 @@
-"""What every task shares: estimator, training loop, run, folder, comparison."""
+"""The common part of all tasks: estimator, training loop, run, folder, comparison."""

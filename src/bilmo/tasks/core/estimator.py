@@ -346,7 +346,7 @@ def run_items(
 
 
 def model_split(elmo: Embedder | None) -> ModelSplit:
-    """How the training text of a biLM was split, as far as the model says."""
+    """How the training text of a biLM was split, if the model records it."""
     if elmo is None:
         return ModelSplit()
     lang, dictionary = elmo.bundle.lang, elmo.bundle.dictionary

@@ -1,4 +1,4 @@
-"""What tasks with one label per example share: checked labels, their measure, and lines of predictions.
+"""The common part of tasks with one label per example: checked labels, their measure, and lines of predictions.
 
 Knows: Prepared, measures. Blind to: torch, what an example is.
 """
@@ -29,7 +29,7 @@ Labels = tuple[bool, ...] | tuple[int, ...] | tuple[str, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedLabels(Prepared[Example, ItemT, Label, SettingsT]):
-    """What the training examples of such a task say: the labels, and how texts are split."""
+    """Facts learned from the training examples of such a task: the labels, and how texts are split."""
 
     columns: ClassVar[tuple[str, ...]]
     """The names of the columns that show an example, in a table of predictions."""

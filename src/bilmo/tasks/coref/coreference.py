@@ -30,6 +30,6 @@ class Coreference(Estimator[RawDocument, DocumentItem, Clusters, CorefSettings])
         return self.answers(documents)
 
     def tokens(self, documents: Sequence[RawDocument]) -> list[list[list[str]]]:
-        """The sentences of each document as they are split, which mentions count by."""
+        """The sentences of each document as lists of tokens. Mentions are given as numbers of these tokens."""
         self.fitted_network()
         return [[list(s) for s in document.sentences] for document in self.prepared_.documents(documents)]

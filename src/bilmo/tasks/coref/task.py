@@ -51,7 +51,7 @@ class DocumentItem:
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedCoref(Prepared[RawDocument, DocumentItem, Clusters, CorefSettings]):
-    """Facts from the training examples: whether clusters of one mention are marked too."""
+    """Facts learned from the training examples: whether clusters of one mention are marked too."""
 
     singletons: bool
     """Whether the training documents have clusters of one mention."""
@@ -199,7 +199,7 @@ class Coref(Task[RawDocument, DocumentItem, Clusters, CorefSettings]):
     def prepare(
         self, data: Dataset[RawDocument, Clusters], settings: CorefSettings, model_split: ModelSplit
     ) -> tuple[PreparedCoref, list[Clusters], list[str]]:
-        """See whether there are clusters of one mention, and which mentions can be found."""
+        """Find out whether there are clusters of one mention, and which mentions can be found."""
         prepared = PreparedCoref(
             singletons=any(len(cluster) == 1 for clusters in data.answers for cluster in clusters),
             lang=settings.lang,

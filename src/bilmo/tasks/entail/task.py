@@ -44,7 +44,7 @@ class PairItem:
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedEntail(PreparedLabels[Pair, PairItem, EntailSettings]):
-    """What the training examples say: the labels, and how texts are split."""
+    """Facts learned from the training examples: the labels, and how texts are split."""
 
     columns = ("text1", "text2")
 

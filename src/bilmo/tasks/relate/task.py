@@ -45,7 +45,7 @@ class MarkedItem:
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedRelate(PreparedLabels[Related, MarkedItem, RelateSettings]):
-    """What the training examples say: the labels, and how texts are split."""
+    """Facts learned from the training examples: the labels, and how texts are split."""
 
     columns = ("text",)
 

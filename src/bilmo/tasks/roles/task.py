@@ -60,7 +60,7 @@ class RolesItem:
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedRoles(Prepared[Sentence, RolesItem, Frames, RolesSettings]):
-    """What the training examples say: the roles, and how the biLM's text was split."""
+    """Facts learned from the training examples: the roles, and how the biLM's text was split."""
 
     roles: tuple[str, ...]
     """All roles, that of the predicate itself (V) included."""

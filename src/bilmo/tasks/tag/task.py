@@ -54,7 +54,7 @@ class SentenceItem:
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedTag(Prepared[Tokens, SentenceItem, Tags, TagSettings]):
-    """What the training examples say: the tags, and how they mark spans.
+    """Facts learned from the training examples: the tags, and how they mark spans.
 
     Tags of spans are predicted as BIOES, which says most about where a span ends, and converted back.
     """
