@@ -42,7 +42,9 @@ def load(
     start: the state from which every sentence starts. "settled" is one stored state, so a sentence always gets the same
         vectors; "zero" is a state of zeros; "carry" continues where the previous call ended, row by row, as the old
         systems do.
-    lang: how raw text becomes tokens: "spaces" (already tokenized), "en", "west", "zh", or "auto", which detects it.
+    lang: how raw text is split into tokens: "spaces" (already tokenized), "en" (English), "west" (other languages with
+        spaces between words), "zh" (Chinese), or "auto" (as the training text of the model; text that is already
+        tokenized is kept).
     dictionary: a file of words that are never split, one per line, for Chinese text; it replaces the one that the model
         may have.
     batch_tokens: maximum number of tokens computed at once; a larger batch needs more memory and changes no vector.

@@ -147,7 +147,7 @@ class Index:
         """The uses nearest to the word in square brackets, as in "He sat on the [bank].", nearest first.
 
         model: the model that the index was built with.
-        same_word: only uses of the same word, whether its letters are large or small.
+        same_word: only uses of the same word, in upper and lower case.
         """
         if topn < 1:
             raise ConfigError(f"topn is {topn}; it must be 1 or more")

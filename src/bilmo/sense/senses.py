@@ -1,6 +1,6 @@
 """Senses of a word without labels: its uses in a text, in groups of similar contexts.
 
-The order of the text changes nothing: uses are sorted by their sentences before they are grouped.
+The result does not depend on the order of the text: uses are sorted by their sentences before they are grouped.
 
 Knows: Embedder, Space, groups. Blind to: pictures, the command line.
 """

@@ -75,13 +75,17 @@ class NetworkRecipe:
     chars: Literal["auto", "bytes", "unicode"] = "auto"
     """auto: Unicode characters for Chinese, bytes for other languages."""
     char_width: int = 16
+    """Width of a character vector."""
     filters: tuple[tuple[int, int], ...] = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+    """Filters of the character CNN: pairs of a width in characters and a number of filters."""
     activation: Literal["relu", "tanh"] = "relu"
+    """Applied to the largest output of each filter."""
     highways: int = 1
     """Highway layers over the filters, before the projection, as published."""
     word_highways: int = 0
     """Highway layers after the projection, at the width of the network, which need far fewer weights."""
     max_characters: int = 50
+    """Maximum number of characters of a word that are read, with its two marks."""
     table_width: int | None = None
     """Width of a trained word table; none means the width of the network."""
     tuned: bool = False
@@ -90,8 +94,11 @@ class NetworkRecipe:
     cells: int = 512
     """Memory cells of an LSTM; if they differ from the width, it has a projection. GRU and RNN have only a width."""
     width: int = 256
+    """Width of one direction; a token vector is twice as wide."""
     layers: int = 2
+    """Recurrent layers of each direction."""
     skip: bool = True
+    """From the second layer on, the input of a layer is added to its output."""
     cell_clip: float | None = 3.0
     """Bound on memory and projection of an LSTM; none or inf for no bound."""
 
@@ -109,7 +116,7 @@ class NetworkRecipe:
 
     @property
     def parts(self) -> frozenset[str]:
-        """What `words` joins: "chars", "table", "vectors"; empty if it is not an accepted value."""
+        """The parts that `words` combines: "chars", "table", "vectors"; empty if it is not an accepted value."""
         kinds = self.words.partition(VECTORS)[0] + ("vectors" if VECTORS in self.words else "")
         return WORDS.get(kinds, frozenset())
 
@@ -185,7 +192,9 @@ class TrainRecipe:
     head_first: float = 0.3
     """Share of the run in which only the softmax is trained, if a model to fine-tune came without one."""
     optimizer: Literal["adam", "adagrad", "sgd"] = "adam"
+    """adagrad and sgd are those of the old systems."""
     rate: float = 0.002
+    """Highest learning rate."""
     warm_up: float = 0.02
     """Share of the run over which the learning rate rises from 0."""
     decay: bool = True
@@ -198,9 +207,11 @@ class TrainRecipe:
     """chars+vectors: share of the distinct words of a step that are read by their characters only, without their
     vector, as words that have no vector always are."""
     weight_decay: float = 0.0
+    """Against overfitting on a small text."""
     average: float = 0.0
     """Decay of a running average of the weights: the share of its old value kept at each step; 0 for no average."""
     epochs: float = 10
+    """Maximum number of passes over the text."""
     minutes: float | None = None
     """Minutes to train, instead of epochs."""
     evaluate_every: int = 500
@@ -210,6 +221,7 @@ class TrainRecipe:
     patience: int = 8
     """Evaluations without improvement after which training stops; 0 means never."""
     seed: int = 1
+    """Random seed; the same seed gives the same model."""
     device: str = "auto"
     """auto: a CUDA GPU if torch finds one. Or cpu, cuda, cuda:1, mps."""
     precision: Literal["float32", "bfloat16"] = "float32"
