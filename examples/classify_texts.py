@@ -1,9 +1,9 @@
-"""Is a film review good or bad? Vectors of ELMo, their mean over the words, and two dense layers, in plain torch.
+"""Classify film reviews as good or bad: the mean of ELMo vectors over the words, and two dense layers, in torch.
 
     python examples/classify_texts.py [MODEL]
 
-Like tutorials for the TF-Hub module google/elmo, but every text is a batch of words, and nothing is a session or a
-placeholder. reviews.tsv beside this file has the texts; any file of labels and texts with a tab between works.
+This is what tutorials for the TF-Hub module google/elmo do, without sessions and placeholders. The texts are in
+reviews.tsv beside this file; any file with one `label<TAB>text` per line works.
 """
 
 import random

@@ -1,6 +1,6 @@
 """The program of `make demo`: one word in two senses, similar words, and the training of a small model.
 
-Everything is printed, and written to demo/report.html, a page that needs no network.
+The results are printed, and written to demo/report.html, a page that needs no network.
 """
 
 from __future__ import annotations

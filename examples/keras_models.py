@@ -1,4 +1,4 @@
-"""What does a question ask for? Three Keras models with ELMo, with accuracy, precision, recall and F1 of each.
+"""Classify questions with three Keras models with ELMo, and show accuracy, precision, recall and F1 of each.
 
     KERAS_BACKEND=torch python examples/keras_models.py [MODEL]
 

@@ -1,4 +1,4 @@
-"""What the documentation site needs beyond Markdown: hooks that `mkdocs build` calls.
+"""The hooks of the documentation site that `mkdocs build` calls.
 
 The pages are also read on GitHub, so they link to files of the repository. The result tables become pages of the site
 (results/NAME.md), and links to other files outside docs/ become their path in plain text. A line such as

@@ -1,4 +1,4 @@
-"""Make and evaluate a model for the box: `python scripts/make_model.py en FOLDER`, or `zh`.
+"""Make and evaluate an included model: `python scripts/make_model.py en FOLDER`, or `zh`.
 
 FOLDER is prepared by make_text.py: FOLDER/text has the text to train on, FOLDER/unseen whole documents that are never
 trained on. The model is trained with the included recipe of the same name (an interrupted run resumes) and written to

@@ -1,4 +1,4 @@
-"""The text that the models in the box are trained on: `python scripts/make_text.py en FOLDER`, or `zh`.
+"""Prepare the text that the included models are trained on: `python scripts/make_text.py en FOLDER`, or `zh`.
 
 About one whole document (book, article, chapter) in fifty is held out before anything is trained. The rest is written
 to FOLDER/text, one file per kind of text, and the held-out documents to FOLDER/unseen. Documents of the newer texts
