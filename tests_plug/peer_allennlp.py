@@ -36,6 +36,8 @@ def outputs(Elmo: Any, Encoder: Any, to_ids: Any, options: str, weights: str) ->
         plain.scalar_mix_1.gamma.fill_(0.7)
     for k, batch in enumerate(BATCHES):  # the state is carried
         keep(f"call{k}", plain(to_ids(batch)))
+    states = plain._elmo_lstm._elmo_lstm._states
+    found |= {"states.outputs": states[0].detach().numpy(), "states.memories": states[1].detach().numpy()}
     cases = {
         "boundaries": {"keep_sentence_boundaries": True},
         "norm": {"do_layer_norm": True},
@@ -45,6 +47,12 @@ def outputs(Elmo: Any, Encoder: Any, to_ids: Any, options: str, weights: str) ->
     for name, settings in cases.items():
         keep(name, Elmo(options, weights, 1, dropout=0.0, **settings)(first))
     keep("four", Elmo(options, weights, 1, dropout=0.0)(first.view(1, *first.shape)))
+    wide = torch.nn.functional.pad(first, (0, 0, 0, 3))  # no sentence is as long as the batch
+    keep("wide", Elmo(options, weights, 1, dropout=0.0)(wide))
+    gaps = first.clone()
+    gaps[:, :, 5:] = 0  # words without an end, which `batch_to_ids` never makes
+    gaps[0, 1, 1] = 0
+    keep("gaps", Elmo(options, weights, 1, dropout=0.0)(gaps))
     words = Encoder(options, weights)(first)
     real = words["token_embedding"] * words["mask"].unsqueeze(-1)  # AllenNLP leaves some values in padding
     found |= {"words": real.detach().numpy(), "words.mask": words["mask"].numpy()}

@@ -2,6 +2,8 @@
 
 import io
 import json
+import pickle
+import runpy
 import sys
 from pathlib import Path
 
@@ -93,6 +95,28 @@ def test_the_state_can_be_switched_off_and_reset_as_old_code_does():
     elmo._elmo_lstm._elmo_lstm.stateful = False
     for _ in range(2):
         torch.testing.assert_close(elmo(ids)["elmo_representations"][0], first)
+
+
+def test_the_carried_state_can_be_kept_and_given_back():
+    elmo = Elmo(*FILES, 1, dropout=0.0)
+    inside = elmo._elmo_lstm._elmo_lstm
+    assert inside._states is None
+    elmo(batch_to_ids(BATCHES[0]))
+    kept = tuple(part.clone() for part in inside._states)
+    expected = elmo(batch_to_ids(BATCHES[1]))["elmo_representations"][0]
+    copy = pickle.loads(pickle.dumps(Elmo(*FILES, 1, dropout=0.0)))
+    copy._elmo_lstm._elmo_lstm._states = kept
+    assert torch.equal(copy(batch_to_ids(BATCHES[1]))["elmo_representations"][0], expected)
+    inside._states = None
+    assert not torch.equal(elmo(batch_to_ids(BATCHES[1]))["elmo_representations"][0], expected)
+
+
+def test_modules_are_made_from_parameters():
+    params = {"type": "elmo_token_embedder", "options_file": FILES[0], "weight_file": FILES[1], "projection_dim": 20}
+    embedder = ElmoTokenEmbedder.from_params(vocab=None, params=params)
+    word = [6, 5, 4, 3] + [0] * 46
+    assert embedder(torch.tensor([[word, word]])).shape == (1, 2, 20)
+    assert embedder(torch.tensor([[[word]]])).shape == (1, 1, 1, 20)
 
 
 def test_cached_words_give_the_same_vectors_and_others_are_spelled():
@@ -232,7 +256,12 @@ def test_the_embedder_of_version_0_9(recorded):
     np.testing.assert_allclose(settled.embed_sentence(["a"]), settled.embed_batch([["a", "b"], ["a"]])[1], atol=1e-6)
     layers, mask = settled.batch_to_embeddings([["a", "b"], [], ["c"]])
     assert layers.shape == (3, 3, 2, 16) and mask.sum(dim=1).tolist() == [2, 0, 1]
-    assert not layers[1].any() and settled.embed_batch([[]])[0].shape == (3, 0, 16)
+    assert not layers[1].any()
+    # As in AllenNLP, a sentence without tokens has the shape of the original model.
+    assert settled.embed_sentence([]).shape == settled.embed_batch([["a"], []])[1].shape == (3, 0, 1024)
+    assert elmo.elmo_bilm.num_layers == 3 and elmo.elmo_bilm.get_output_dim() == 16
+    copy = pickle.loads(pickle.dumps(settled))
+    np.testing.assert_array_equal(copy.embed_sentence(["a"]), settled.embed_sentence(["a"]))
 
 
 def test_the_command_writes_the_file_of_allennlp(tmp_path, monkeypatch, capsys):
@@ -263,8 +292,15 @@ def test_the_command_writes_the_file_of_allennlp(tmp_path, monkeypatch, capsys):
         assert set(file) == {"a b", "c"}
     for text, wrong in (("a\n\nb\n", "blank lines"), ("a\na\n", "occur twice"), ("a/b\n", "slash")):
         (tmp_path / "in.txt").write_text(text, encoding="utf-8")
-        with pytest.raises(SystemExit, match=wrong):
+        with pytest.raises(ConfigurationError, match=wrong):
             command(tmp_path / "in.txt", tmp_path / "no.h5", "--all", "--use-sentence-keys")
+    with pytest.raises(SystemExit, match="bilmo: .*slash"):  # without a traceback, where it is a program
+        monkeypatch.delitem(sys.modules, "bilmo.plug.allennlp.__main__")
+        runpy.run_module("bilmo.plug.allennlp", run_name="__main__")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("a b\nc\n"))
+    command("-", tmp_path / "piped.h5", "--top", "--forget-sentences", "--include-package", "mine")
+    with h5py.File(tmp_path / "piped.h5") as file:
+        assert set(file) == {"0", "1"}
     assert not (tmp_path / "no.h5").exists()
     with pytest.raises(SystemExit):
         command(tmp_path / "in.txt", tmp_path / "no.h5")  # neither --all, --top nor --average

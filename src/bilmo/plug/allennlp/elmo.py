@@ -7,8 +7,8 @@ Knows: the language model of this folder. Blind to: files, raw text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -128,6 +128,11 @@ class Elmo(nn.Module):
             self.add_module(f"scalar_mix_{k}", mix)
             self._scalar_mixes.append(mix)
 
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any], **extras: object) -> Self:
+        """The module with these arguments, AllenNLP's `Params` or a dictionary; `extras`, such as vocab, are not used."""
+        return cls(**{name: value for name, value in params.items() if name != "type"})
+
     def get_output_dim(self) -> int:
         """Width of a vector, 2D."""
         return int(cast("Any", self._elmo_lstm).get_output_dim())
@@ -181,6 +186,11 @@ class ElmoTokenEmbedder(nn.Module):
         width = self._elmo.get_output_dim()
         self._projection = nn.Linear(width, projection_dim) if projection_dim else None
         self.output_dim = projection_dim or width
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any], **extras: object) -> Self:
+        """The module with these arguments, AllenNLP's `Params` or a dictionary; `extras`, such as vocab, are not used."""
+        return cls(**{name: value for name, value in params.items() if name != "type"})
 
     def get_output_dim(self) -> int:
         """Width of a vector."""

@@ -8,8 +8,8 @@ Knows: Embedder, HDF5. Blind to: gradients, mixes.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -23,14 +23,15 @@ from bilmo.embed.embedder import Embedder
 from bilmo.errors import ConfigError
 from bilmo.ids.batch import Sentence
 from bilmo.plug.allennlp.files import DEFAULT_OPTIONS_FILE, DEFAULT_WEIGHT_FILE, Name, read
-from bilmo.plug.allennlp.network import Start
+from bilmo.plug.allennlp.network import Start, _ElmoBiLm
 from bilmo.progress import advancing
 from bilmo.store.atomic import new_file
 
 DEFAULT_BATCH_SIZE = 64
 FORMATS = ("all", "top", "average")
 Vectors = NDArray[np.float32]
-logger = logging.getLogger(__name__)
+EMPTY: Vectors = np.zeros((3, 0, 1024), dtype=np.float32)
+"""What AllenNLP gives for a sentence without tokens, whatever the width of the model."""
 
 
 class ElmoEmbedder:
@@ -50,14 +51,21 @@ class ElmoEmbedder:
         start: Start = "carry",
     ) -> None:
         device = f"cuda:{cuda_device}" if cuda_device >= 0 else "cpu"
-        self._elmo = Embedder(read(options_file, weight_file), start=start, device=device)
+        self._files, self._start = (options_file, weight_file), start
+        self._elmo = Embedder(read(*self._files), start=start, device=device)
         self.cuda_device = cuda_device
+
+    @cached_property
+    def elmo_bilm(self) -> _ElmoBiLm:
+        """The same weights as a module, for code that asks it for its sizes or calls it; it has a state of its own."""
+        return _ElmoBiLm(*self._files, start=self._start).to(self._elmo.device)
 
     def batch_to_embeddings(self, batch: Sequence[Sentence]) -> tuple[Tensor, Tensor]:
         """Layers (B, L+1, T, 2D), zero where there is no token, and the mask (B, T)."""
         found = self._elmo.layers(batch)
         longest = max((one.shape[1] for one in found), default=0)
-        layers = np.zeros((len(found), *self._empty().shape[:1], longest, self._empty().shape[2]), dtype=np.float32)
+        config = self._elmo.config
+        layers = np.zeros((len(found), config.layers + 1, longest, config.vector_width), dtype=np.float32)
         mask = np.zeros((len(found), longest), dtype=bool)
         for row, one in enumerate(found):
             layers[row, :, : one.shape[1]] = one
@@ -66,14 +74,14 @@ class ElmoEmbedder:
         return torch.from_numpy(layers).to(device), torch.from_numpy(mask).to(device)
 
     def embed_sentence(self, sentence: Sentence) -> Vectors:
-        """(L+1, T, 2D) of one sentence."""
+        """(L+1, T, 2D) of one sentence; `EMPTY` of one without tokens."""
         return self.embed_batch([sentence])[0]
 
     def embed_batch(self, batch: Sequence[Sentence]) -> list[Vectors]:
         """(L+1, T, 2D) for each sentence of one batch."""
         if len(batch) == 1 and not batch[0]:  # AllenNLP computes nothing for it, so no state changes
-            return [self._empty()]
-        return self._elmo.layers(batch)
+            return [EMPTY]
+        return [layers if layers.shape[1] else EMPTY for layers in self._elmo.layers(batch)]
 
     def embed_sentences(self, sentences: Iterable[Sentence], batch_size: int = DEFAULT_BATCH_SIZE) -> Iterator[Vectors]:
         """(L+1, T, 2D) for each sentence, computed in batches of this many sentences."""
@@ -133,9 +141,6 @@ class ElmoEmbedder:
         with new.writing() as file:
             stored = file.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype())
             stored[0] = json.dumps(index)
-
-    def _empty(self) -> Vectors:
-        return np.zeros((self._elmo.config.layers + 1, 0, self._elmo.config.vector_width), dtype=np.float32)
 
 
 def _shown(layers: Vectors, output_format: str) -> Vectors:

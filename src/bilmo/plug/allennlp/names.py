@@ -26,17 +26,17 @@ class Renamed:
 
 def same(theirs: str, ours: str) -> Renamed:
     """The same tensor."""
-    return Renamed(theirs, (ours,), lambda x: x, lambda x: (x,))
+    return Renamed(theirs, (ours,), _itself, _alone)
 
 
 def with_row_of_zeros(theirs: str, ours: str) -> Renamed:
     """A table with a first row for padding."""
-    return Renamed(theirs, (ours,), lambda x: torch.cat([torch.zeros_like(x[:1]), x]), lambda x: (x[1:],))
+    return Renamed(theirs, (ours,), _with_first_row, _without_first_row)
 
 
 def joined(theirs: str, *ours: str) -> Renamed:
     """Several tensors, one below the other."""
-    return Renamed(theirs, ours, lambda *parts: torch.cat(parts), lambda x: x.chunk(len(ours)))
+    return Renamed(theirs, ours, _below_each_other, partial(_equal_parts, len(ours)))
 
 
 def gates(theirs: str, ours: str, forget_bias: float = 0.0) -> Renamed:
@@ -44,12 +44,43 @@ def gates(theirs: str, ours: str, forget_bias: float = 0.0) -> Renamed:
 
     AllenNLP stores the bias of the forget gate with the constant that bilmo adds when the weights are used.
     """
+    return Renamed(theirs, (ours,), partial(_swapped, forget_bias), partial(_swapped_back, forget_bias))
 
-    def swapped(x: Tensor, more: float) -> Tensor:
-        first, forget, third, fourth = x.chunk(4)
-        return torch.cat([first, forget + more if more else forget, fourth, third])
 
-    return Renamed(theirs, (ours,), lambda x: swapped(x, forget_bias), lambda x: (swapped(x, -forget_bias),))
+# The conversions are functions of the module, so that a network with these names can be pickled.
+
+
+def _itself(x: Tensor) -> Tensor:
+    return x
+
+
+def _alone(x: Tensor) -> Sequence[Tensor]:
+    return (x,)
+
+
+def _with_first_row(x: Tensor) -> Tensor:
+    return torch.cat([torch.zeros_like(x[:1]), x])
+
+
+def _without_first_row(x: Tensor) -> Sequence[Tensor]:
+    return (x[1:],)
+
+
+def _below_each_other(*parts: Tensor) -> Tensor:
+    return torch.cat(parts)
+
+
+def _equal_parts(number: int, x: Tensor) -> Sequence[Tensor]:
+    return x.chunk(number)
+
+
+def _swapped(more: float, x: Tensor) -> Tensor:
+    first, forget, third, fourth = x.chunk(4)
+    return torch.cat([first, forget + more if more else forget, fourth, third])
+
+
+def _swapped_back(more: float, x: Tensor) -> Sequence[Tensor]:
+    return (_swapped(-more, x),)
 
 
 def rename(module: nn.Module, tensors: Sequence[Renamed]) -> None:

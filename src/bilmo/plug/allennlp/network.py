@@ -104,8 +104,19 @@ class _ElmoCharacterEncoder(nn.Module):
         chars = np.ascontiguousarray(found[:, : used + self._widest])  # more padding cannot change the result
         frozen = not any(parameter.requires_grad for parameter in self.parameters())
         with torch.set_grad_enabled(torch.is_grad_enabled() and not frozen):
-            words: Tensor = self._encoder(Words(chars, self._rows(found)))
+            words = self._encoded(Words(chars, self._rows(found)))
         return words, as_places(forward, lengths + 2)
+
+    def _encoded(self, words: Words) -> Tensor:
+        """The vectors of distinct words (U, D). A 0 among the characters of a word has a vector of zeros."""
+        assert words.chars is not None
+        gaps = words.chars < 0
+        if not gaps.any():
+            return cast("Tensor", self._encoder(words))
+        table = self._encoder.get_parameter("chars.table")
+        longer = torch.cat([table, torch.zeros_like(table[:1])])
+        filled = Words(np.where(gaps, len(table), words.chars), words.ids)
+        return cast("Tensor", torch.func.functional_call(self._encoder, {"chars.table": longer}, (filled,)))
 
     def _rows(self, found: Ids) -> Ids | None:
         """Distinct words (U, C) to their rows in the model's table of words, where it has one."""
@@ -134,7 +145,7 @@ class _ElmoLstm(nn.Module):
         """`start`: the state of one row from which a sentence starts, unless one is carried."""
         super().__init__()
         self.stateful = True
-        self._states: State | None = None
+        self._carried: State | None = None
         self._skip = network.config.skip
         for direction, cells in network.stacks.items():
             self.add_module(f"{direction}_stack", nn.ModuleList(cells))
@@ -147,22 +158,43 @@ class _ElmoLstm(nn.Module):
         """Words (U, D) and where they occur to layers (L+1, B, S, 2D), zero where there is no token."""
         stacks = {d: list(cast("Iterable[Cell]", self.get_submodule(f"{d}_stack"))) for d in self._directions}
         rows, steps = places.forward.shape
+        longest = int(places.lengths.max(initial=0))  # a batch may be padded to more than its longest sentence
+        places = Places(places.forward[:, :longest], places.backward[:, :longest], places.lengths)
         before = self._start.to(words.device).expand(rows)
-        if self.stateful and self._states is not None:
-            before = before.replace_first(self._states.to(words.device))
+        if self.stateful and self._carried is not None:
+            before = before.replace_first(self._carried.to(words.device))
         with torch.set_grad_enabled(torch.is_grad_enabled() and any(p.requires_grad for p in self.parameters())):
             packed, after = run(stacks, words, places, before, skip=self._skip)
             values = packed.padded().values
         if self.stateful:
-            kept = self._states
+            kept = self._carried
             after = after.detach()
             # Rows beyond those of this call stay as they were.
-            self._states = kept.to(words.device).replace_first(after) if kept and kept.rows > rows else after
+            self._carried = kept.to(words.device).replace_first(after) if kept and kept.rows > rows else after
         return nn.functional.pad(values, (0, 0, 0, steps - values.shape[2]))
 
     def reset_states(self) -> None:
         """Forget what earlier calls ended with."""
-        self._states = None
+        self._carried = None
+
+    @property
+    def _states(self) -> tuple[Tensor, Tensor] | None:
+        """What is carried: outputs (L, B, 2D) and memories (L, B, 2H), forward and backward side by side."""
+        if self._carried is None:
+            return None
+        layers = list(zip(*(self._carried.stacks[d] for d in self._directions), strict=True))
+        h, c = (torch.stack([torch.cat([state[k] for state in both], dim=-1) for both in layers]) for k in (0, 1))
+        return h, c
+
+    @_states.setter
+    def _states(self, states: Sequence[Tensor] | None) -> None:
+        if states is None:
+            return self.reset_states()
+        halves = [part.chunk(len(self._directions), dim=-1) for part in states]
+        layers = range(len(states[0]))
+        self._carried = State(
+            {d: [(halves[0][k][i], halves[1][k][i]) for i in layers] for k, d in enumerate(self._directions)}
+        )
 
 
 class _ElmoBiLm(nn.Module):
