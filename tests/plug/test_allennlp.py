@@ -294,7 +294,7 @@ def test_the_command_writes_the_file_of_allennlp(tmp_path, monkeypatch, capsys):
         (tmp_path / "in.txt").write_text(text, encoding="utf-8")
         with pytest.raises(ConfigurationError, match=wrong):
             command(tmp_path / "in.txt", tmp_path / "no.h5", "--all", "--use-sentence-keys")
-    with pytest.raises(SystemExit, match="bilmo: .*slash"):  # without a traceback, where it is a program
+    with pytest.raises(SystemExit, match="slash"):  # without a traceback, where it is a program
         monkeypatch.delitem(sys.modules, "bilmo.plug.allennlp.__main__")
         runpy.run_module("bilmo.plug.allennlp", run_name="__main__")
     monkeypatch.setattr(sys, "stdin", io.StringIO("a b\nc\n"))

@@ -130,7 +130,7 @@ class Elmo(nn.Module):
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any], **extras: object) -> Self:
-        """The module with these arguments, AllenNLP's `Params` or a dictionary; `extras`, such as vocab, are not used."""
+        """The module with these arguments: `Params` of AllenNLP, or a dictionary. A `vocab` is not used."""
         return cls(**{name: value for name, value in params.items() if name != "type"})
 
     def get_output_dim(self) -> int:
@@ -189,7 +189,7 @@ class ElmoTokenEmbedder(nn.Module):
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any], **extras: object) -> Self:
-        """The module with these arguments, AllenNLP's `Params` or a dictionary; `extras`, such as vocab, are not used."""
+        """The module with these arguments: `Params` of AllenNLP, or a dictionary. A `vocab` is not used."""
         return cls(**{name: value for name, value in params.items() if name != "type"})
 
     def get_output_dim(self) -> int:
