@@ -100,7 +100,6 @@ def test_the_state_can_be_switched_off_and_reset_as_old_code_does():
 def test_the_carried_state_can_be_kept_and_given_back():
     elmo = Elmo(*FILES, 1, dropout=0.0)
     inside = elmo._elmo_lstm._elmo_lstm
-    assert inside._states is None
     elmo(batch_to_ids(BATCHES[0]))
     kept = tuple(part.clone() for part in inside._states)
     expected = elmo(batch_to_ids(BATCHES[1]))["elmo_representations"][0]
