@@ -12,14 +12,17 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis.generation import GenerationMode
 
 import bilmo
-from program import started
+from program import program, started
 
 TEXTS = ["He sat on the bank.", "Yes", "银行"]
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    process = started(tmp_path_factory.mktemp("server"), "serve", "en", "--port", 0)
+    folder = tmp_path_factory.mktemp("server")
+    (folder / "text.txt").write_text("He sat on the bank.\nThe bank was closed.\n")
+    assert program(folder, "index", "en", "text.txt", "-o", "uses").code == 0
+    process = started(folder, "serve", "en", "--index", "uses", "--port", 0)
     found = re.search(r"on (http://\S+)", process.stderr.readline())[1]
     with httpx.Client(transport=httpx.HTTPTransport(retries=8)) as client:
         assert client.get(f"{found}/health").status_code == 200

@@ -19,6 +19,10 @@ TOKEN = "a-token-of-some-length"
         (["en", "en"], "two models are called 'en'"),
         (["=en"], "is not a model"),
         (["en", "--task", "nowhere"], "is not the folder of a saved task"),
+        (["en", "--index", "nowhere"], "there is no such index"),
+        (["en", "--index", "."], "is not an index"),
+        (["zh", "--index", "uses"], "was made with another model (en) than zh; serve that model too"),
+        (["en", "--index", "uses", "--index", "uses"], "model en has an index already"),
         (["en", "--host", "0.0.0.0"], "a token is required"),
         (["en", "--token-file", "nowhere"], "No such file"),
         (["en", "--token-file", "short.txt"], "at least 16 ASCII characters"),
@@ -27,6 +31,9 @@ TOKEN = "a-token-of-some-length"
     ids=str,
 )
 def test_mistakes_get_one_line(tmp_path, arguments, message):
+    if "uses" in arguments:
+        (tmp_path / "text.txt").write_text("He sat on the bank.\n")
+        assert program(tmp_path, "index", "en", "text.txt", "-o", "uses", "-q").code == 0
     (tmp_path / "short.txt").write_text("abc\n")
     (tmp_path / "token.txt").write_text(TOKEN)
     done = program(tmp_path, "serve", *arguments, "--port", 0, "-q")

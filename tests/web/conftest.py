@@ -14,6 +14,12 @@ import pytest
 
 from program import program, started
 
+USES = [
+    *(f"We sat on the bank of the {name} river." for name in "red old long cold wide deep".split()),
+    *(f"The bank lent {name} money at high interest." for name in "much some more extra new his".split()),
+    "The river rose. The sun sank.",
+]
+
 
 @contextmanager
 def serving(folder: Path, *arguments: object) -> Iterator[httpx.Client]:
@@ -34,7 +40,7 @@ def serving(folder: Path, *arguments: object) -> Iterator[httpx.Client]:
 
 @pytest.fixture(scope="session")
 def fitted(tmp_path_factory) -> Path:
-    """A folder with a tagger, a classifier and a reader of questions that were fitted on `en`."""
+    """A folder with a tagger, a classifier, a reader of questions and an index, all made with `en`."""
     folder = tmp_path_factory.mktemp("fitted")
     sentences = "Anna\tB-PER\nsaw\tO\nOslo\tB-LOC\n\nthe\tO\ncat\tO\n\n"
     (folder / "entities.conll").write_text(sentences * 9)
@@ -45,12 +51,16 @@ def fitted(tmp_path_factory) -> Path:
     for task, text in (("tag", "entities.conll"), ("classify", "reviews.tsv"), ("answer", "questions.jsonl")):
         done = program(folder, "fit", task, "en", "--train", text, "-o", f"my-{task}", "--epochs", 1)
         assert done.code == 0, done.err
+    (folder / "uses.txt").write_text("\n".join(USES) + "\n")
+    done = program(folder, "index", "en", "uses.txt", "-o", "uses")
+    assert done.code == 0, done.err
     return folder
 
 
 @pytest.fixture(scope="session")
 def server(fitted) -> Iterator[httpx.Client]:
     with serving(
-        fitted, "en", "zh", "--task", "my-tag", "--task", "labels=my-classify", "--task", "my-answer"
+        fitted,
+        *("en", "zh", "--task", "my-tag", "--task", "labels=my-classify", "--task", "my-answer", "--index", "uses"),
     ) as client:
         yield client

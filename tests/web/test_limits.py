@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import bilmo
+from bilmo.sense.index import Index
 from bilmo.web.app import application
 from bilmo.web.limits import Limits
 from bilmo.web.served import Served
@@ -36,9 +37,9 @@ class Held(bilmo.Embedder):
 
 
 @asynccontextmanager
-async def client_of(elmo, *, token=None, hosts=None, **limits):
+async def client_of(elmo, *, token=None, hosts=None, indexes=None, **limits):
     """A client of an application that runs in this event loop."""
-    app = application(Served({"tiny": elmo}), limits=Limits(**limits), hosts=hosts, token=token)
+    app = application(Served({"tiny": elmo}, indexes=indexes or {}), limits=Limits(**limits), hosts=hosts, token=token)
     messages, done = asyncio.Queue(), asyncio.Queue()
     life = asyncio.ensure_future(app({"type": "lifespan", "state": {}}, messages.get, done.put))
     await messages.put({"type": "lifespan.startup"})
@@ -122,6 +123,28 @@ def test_memory_and_answers_are_limited():
             return [one.status_code for one in found]
 
     assert asyncio.run(scenario()) == [200, 503, 413, 200]
+
+
+def test_a_damaged_index_is_a_failure_of_the_server_and_its_path_is_only_logged(tmp_path, caplog):
+    elmo = Held()
+    elmo.free.set()
+    (tmp_path / "text.txt").write_text("He sat on the bank.\n")
+    index = Index.build(bilmo.Embedder(made(0), lang="en"), tmp_path / "text.txt", tmp_path / "uses")
+    vectors = tmp_path / "uses" / "00000" / "vectors.bin"
+    vectors.write_bytes(bytes(vectors.stat().st_size))
+
+    async def scenario():
+        async with client_of(elmo, indexes={"tiny": index}) as client:
+            return [
+                await client.post("/similar", json={"tokens": ["a", "bank"], "position": 1}),
+                await client.post("/senses", json={"word": "bank"}),
+                await client.post("/embed", json=ONE),
+            ]
+
+    *failed, good = asyncio.run(scenario())
+    assert [(one.status_code, one.json()["error"]["type"]) for one in failed] == [(500, "failed")] * 2
+    assert "vectors.bin: is damaged" in caplog.text and not any("vectors.bin" in one.text for one in failed)
+    assert good.status_code == 200
 
 
 def test_a_token_is_needed_for_all_but_the_page_and_health():

@@ -2,6 +2,7 @@
 
 import base64
 import io
+from dataclasses import asdict
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 import bilmo
 from bilmo.embed.probability import scored
 from bilmo.generate.folder import load as load_task
+from bilmo.sense.index import Index
 
 TEXTS = ["He sat on the bank. It was late.", "", "味道很好。", "a \ud800 b"]
 
@@ -17,6 +19,12 @@ TEXTS = ["He sat on the bank. It was late.", "", "味道很好。", "a \ud800 b"
 @pytest.fixture(scope="module")
 def elmo():
     return bilmo.load("en")
+
+
+@pytest.fixture(scope="module")
+def uses(fitted):
+    """The lines of the text that is indexed."""
+    return (fitted / "uses.txt").read_text().splitlines()
 
 
 def asked(server, route, **body):
@@ -122,6 +130,49 @@ def test_similar_words_and_uses(server, elmo):
     assert [one["word"] for one in asked(server, "/similar", **body)["uses"]] == ["sat"] * 3
 
 
+def test_uses_in_an_index(server, elmo, fitted, uses):
+    body = {"text": "They sat by the [bank] of a stream.", "n": 5}
+    found = asked(server, "/similar", **body)
+    assert (found["tokens"][found["position"]], len(found["uses"])) == ("bank", 5)
+    wanted = [asdict(use) for use in Index.open(fitted / "uses").search(elmo, body["text"], 5)]
+    assert found["uses"] == [use | {"cosine": pytest.approx(use["cosine"], abs=1e-5)} for use in wanted]
+    assert uses[wanted[0]["line"] - 1] == wanted[0]["text"].replace("[", "").replace("]", "")
+    assert asked(server, "/similar", text="an [absent] word", same_word=True)["uses"] == []
+
+
+def test_senses_of_texts(server, elmo, fitted, uses):
+    wanted = bilmo.Senses.find(elmo, "bank", fitted / "uses.txt")
+    found = asked(server, "/senses", word="bank", among=uses, n=100)
+    check_senses(found, wanted, lambda use: uses[use["among"]])
+    sentences = [sentence for line in uses for sentence in elmo.split(line)]
+    of_tokens = asked(server, "/senses", word="bank", among=[*sentences, []], n=2)
+    assert [len(sense["uses"]) for sense in of_tokens["senses"]] == [2] * len(found["senses"])
+    assert of_tokens["silhouettes"] == pytest.approx(found["silhouettes"], abs=1e-4)
+    nothing = {"model": "en", "word": "absent", "uses": 0, "silhouettes": {}, "senses": []}
+    assert asked(server, "/senses", word="absent", among=uses) == nothing
+    assert asked(server, "/senses", word="absent", among=[]) == asked(server, "/senses", word="absent") == nothing
+
+
+def test_senses_in_an_index(server, fitted, uses):
+    wanted = bilmo.Senses.in_index("bank", Index.open(fitted / "uses"))
+    found = asked(server, "/senses", word="BANK ", n=100)
+    check_senses(found, wanted, lambda use: uses[use["line"] - 1])
+    assert {use["file"] for sense in found["senses"] for use in sense["uses"]} == {"uses.txt"}
+
+
+def check_senses(found, wanted, line_of):
+    assert (found["uses"], len(found["senses"])) == (wanted.total, len(wanted.senses)) and len(wanted.senses) > 1
+    for sense, other in zip(found["senses"], wanted.senses, strict=True):
+        assert (sense["typical_words"], sense["number_of_uses"]) == (other.typical_words, len(other.uses))
+        assert {use["text"] for use in sense["uses"]} == {use.text for use in other.uses}
+        for use in sense["uses"]:
+            assert use["tokens"][use["position"]] == "bank"
+            assert line_of(use) == use["text"].replace("[", "").replace("]", "")
+    points = sorted((use["text"], abs(use["x"]), abs(use["y"])) for sense in found["senses"] for use in sense["uses"])
+    others = sorted((use.text, abs(use.x), abs(use.y)) for sense in wanted.senses for use in sense.uses)
+    np.testing.assert_allclose([p[1:] for p in points], [p[1:] for p in others], atol=1e-3)
+
+
 def test_fill(server, elmo):
     wanted = elmo.fill("The cat sat on the [mat].", topn=3)
     found = asked(server, "/fill", text="The cat sat on the [mat].", n=3)
@@ -151,12 +202,13 @@ def test_predictions(server, fitted):
     assert len(found["results"]) == 40 and {one["label"] for one in found["results"]} <= {"good", "bad"}
 
 
-def test_state(server):
+def test_state(server, elmo, uses):
     assert server.get("/health").json()["status"] == "ok"
     assert server.get("/ready").json() == {"ready": True}
     assert server.get("/").headers["content-type"].startswith("text/html")
     info = server.get("/info").json()
-    assert [model["name"] for model in info["models"]] == ["en", "zh"]
+    words = sum(token.isalpha() for line in uses for token in elmo.embed(line).tokens)
+    assert [(model["name"], model["index"]) for model in info["models"]] == [("en", {"uses": words}), ("zh", None)]
     assert [(task["name"], task["kind"], task["model"]) for task in info["tasks"]] == [
         ("my-tag", "tag", "en"),
         ("labels", "classify", "en"),
@@ -182,7 +234,16 @@ def test_state(server):
         ("/v1/embeddings", {"model": "en", "input": "a", "dimensions": 5}, 422, "have 256"),
         ("/v1/embeddings", {"model": "no", "input": "a"}, 404, "there is no model"),
         ("/similar", {"words": [" "]}, 422, "empty"),
-        ("/similar", {"text": "a [b]"}, 422, "among"),
+        ("/similar", {"text": "a [b]", "model": "zh"}, 422, "there is no index of 'zh'"),
+        ("/similar", {"text": "a [b]", "mix": "top"}, 422, "leave out mix"),
+        ("/similar", {"text": "a [b]", "index": "/etc"}, 422, "index: Extra inputs"),
+        ("/senses", {}, 422, "word"),
+        ("/senses", {"word": "two words"}, 422, "give one word"),
+        ("/senses", {"word": "a", "model": "zh"}, 422, "there is no index of 'zh'"),
+        ("/senses", {"word": "a", "mix": "top"}, 422, "leave out mix"),
+        ("/senses", {"word": "a", "among": ["a"], "mix": 9}, 422, "0 (the word) to 2"),
+        ("/senses", {"word": "a", "among": ["a"] * 1024}, 413, "1,023"),
+        ("/senses", {"word": "a", "among": ["a " * 4097]}, 413, "4,096"),
         ("/fill", {"text": "no brackets"}, 422, "square brackets"),
         ("/fill", {"tokens": ["a"], "position": 1}, 422, "below that of the tokens (1)"),
         ("/fill", {"text": "a [b]", "n": 0}, 422, "greater than or equal to 1"),

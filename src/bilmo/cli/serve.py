@@ -28,6 +28,10 @@ def serve(
     task: Annotated[
         list[str] | None, typer.Option(help="Folder made by `bilmo fit`, also as NAME=FOLDER. Can be repeated.")
     ] = None,
+    index: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder made by `bilmo index` with one of the models. Can be repeated, once per model."),
+    ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(
@@ -46,7 +50,7 @@ def serve(
     precision: Multiply = Precision.float32,
     device: EmbedDevice = "cpu",
 ) -> None:
-    """Serve vectors, expected words, probabilities and fitted tasks over HTTP, and a page for a browser.
+    """Serve vectors, similar uses, expected words, probabilities and fitted tasks over HTTP, and a page for a browser.
 
     Without `--host`, only programs on this machine can reach the server. Requests of all clients are computed together.
     Stop the server with Ctrl-C or SIGTERM; requests in progress are finished. The guide "A server and a page" lists the
@@ -71,6 +75,7 @@ def serve(
             served = load_all(
                 models or ["en", "zh"],
                 task or [],
+                index or [],
                 lang=lang,
                 dictionary=dictionary,
                 precision=precision.value,

@@ -20,6 +20,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Self, Unpack, get_args
 
+import numpy as np
+
 from bilmo import progress as bars
 from bilmo.embed.embedder import Embedder
 from bilmo.embed.load import load
@@ -27,6 +29,7 @@ from bilmo.embed.options import LoadOptions
 from bilmo.embed.workers import check_workers
 from bilmo.errors import ConfigError, TextError
 from bilmo.formats.open import files_of
+from bilmo.ids.batch import Sentence
 from bilmo.net.mix import How
 from bilmo.sense import index_parts, index_run, nearest_uses
 from bilmo.sense.index_folder import (
@@ -153,6 +156,17 @@ class Index:
             raise ConfigError(f"topn is {topn}; it must be 1 or more")
         check_model(model, self.folder, self.config)
         sentence, position = marked(model.split, text)
+        found = self.search_at(model, sentence, position, topn, same_word=same_word)
+        if not found:
+            raise TextError(
+                f"{sentence[position]!r} is not used in {self.folder}; without same_word, other words are searched too"
+            )
+        return found
+
+    def search_at(
+        self, model: Embedder, sentence: Sentence, position: int, topn: int, *, same_word: bool = False
+    ) -> list[Use]:
+        """The same for one token of a sentence. The model is not checked again; there may be no use."""
         vector = self._space.vector(model, sentence, position)
         return self.nearest(vector, topn, word=sentence[position] if same_word else None)
 
@@ -166,9 +180,31 @@ class Index:
             else:
                 uses, cosines = nearest_uses.nearest(segment, vector, topn, among)
             found += [(-float(cosine), number, int(use)) for use, cosine in zip(uses, cosines, strict=True)]
-        if word is not None and not found:
-            raise TextError(f"{word!r} is not used in {self.folder}; without same_word, other words are searched too")
         return [_use(-cosine, *self._segments[number].place(use)) for cosine, number, use in nsmallest(topn, found)]
+
+    def uses_of(self, word: str, most: int) -> tuple[list[tuple[Place, int]], Floats, int]:
+        """Uses of a word, in upper and lower case: the sentence and position of each, their vectors, and their number.
+
+        If there are more than `most`, they are drawn at equal distances.
+        """
+        numbers = [segment.uses_of(word) for segment in self._segments]
+        total = sum(map(len, numbers))
+        drawn = np.linspace(0, total - 1, min(most, total)).astype(np.intp)
+        places: list[tuple[Place, int]] = []
+        vectors = []
+        for segment, uses in zip(self._segments, numbers, strict=True):
+            here = uses[drawn[(drawn >= 0) & (drawn < len(uses))]]
+            places += map(segment.place, here.tolist())
+            vectors.append(segment.take(here))
+            drawn -= len(uses)
+        return places, np.concatenate(vectors), total
+
+    def some_words(self, most: int) -> list[str]:
+        """The words of some uses of every text, drawn at equal distances."""
+        found = []
+        for segment in self._segments:
+            found += segment.words(np.linspace(0, len(segment) - 1, min(most, len(segment))).astype(np.intp))
+        return found
 
     def _approximate(self, number: int) -> nearest_uses.Approximate | None:
         """The structure for approximate search of a segment, if it has one and faiss is there."""

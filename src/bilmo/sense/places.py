@@ -13,6 +13,7 @@ from pathlib import Path
 import regex
 
 from bilmo.embed.embedder import Embedder
+from bilmo.ids.batch import Sentence
 from bilmo.text.files import named_lines
 from bilmo.text.offsets import offsets
 
@@ -56,7 +57,12 @@ def in_files(elmo: Embedder, paths: Iterable[Path]) -> Iterator[Place]:
 
 def in_line(elmo: Embedder, line: str, file: str = "", number: int = 1) -> Iterator[Place]:
     """The sentences of one line."""
-    sentences = [sentence for sentence in elmo.split(line) if sentence]
+    return in_text(line, elmo.split(line), file, number)
+
+
+def in_text(line: str, sentences: Iterable[Sentence], file: str = "", number: int = 1) -> Iterator[Place]:
+    """The sentences of a text that is already split."""
+    sentences = [sentence for sentence in sentences if sentence]
     places = offsets(line, chain.from_iterable(sentences))
     followers = [begin for begin, _ in places[1:]]
     spaced = [follower > end for (_, end), follower in zip(places, followers, strict=False)] + [False]

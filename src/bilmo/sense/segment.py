@@ -228,6 +228,10 @@ class Segment:
         wanted = self._numbers.get(word.casefold(), [])
         return np.flatnonzero(np.isin(self._files[WORDS].part(0, len(self)), wanted)) if wanted else _NONE
 
+    def words(self, uses: NDArray[np.intp]) -> list[str]:
+        """The words of some uses."""
+        return [self._names.words[number] for number in self._files[WORDS].take(uses)]
+
     def place(self, use: int) -> tuple[Place, int]:
         """The sentence of a use, and its position there."""
         (found,) = self._files[USES].part(use, use + 1)

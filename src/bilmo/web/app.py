@@ -19,10 +19,10 @@ from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from bilmo import __version__
-from bilmo.errors import BilmoError
+from bilmo.errors import BilmoError, DamagedFile
 from bilmo.web import asking, embedding, predicting, state
 from bilmo.web.bodies import ErrorAnswer
-from bilmo.web.guard import FAILED, Guard
+from bilmo.web.guard import FAILED, LOG, Guard
 from bilmo.web.limits import Limits
 from bilmo.web.metrics import Metrics
 from bilmo.web.refused import Refused, error, status_of
@@ -63,6 +63,7 @@ def application(
     app.mount("/", StaticFiles(directory=PAGE, html=True))
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(BilmoError, _users_error)
+    app.add_exception_handler(DamagedFile, _damaged)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Exception, _failed)
@@ -84,6 +85,12 @@ def _refused(_: Request, problem: Any) -> JSONResponse:
 def _users_error(_: Request, problem: Any) -> JSONResponse:
     status = status_of(problem)
     return JSONResponse(error(status, str(problem)), status)
+
+
+def _damaged(_: Request, problem: Any) -> JSONResponse:
+    """A file of an index; they are checked when they are read."""
+    LOG.error("%s", problem)
+    return JSONResponse(error(500, FAILED), 500)
 
 
 def _http(_: Request, problem: Any) -> JSONResponse:

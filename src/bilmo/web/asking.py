@@ -1,4 +1,4 @@
-"""Routes about words: /words, /similar, /fill, /probability.
+"""Routes about words: /words, /similar, /senses, /fill, /probability.
 
 Knows: FastAPI. Blind to: how texts of several requests go together.
 """
@@ -6,7 +6,7 @@ Knows: FastAPI. Blind to: how texts of several requests go together.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -22,11 +22,15 @@ from bilmo.embed.word_space import unit
 from bilmo.errors import TextError, VocabError
 from bilmo.ids.batch import Sentence
 from bilmo.ids.chars import ByteChars, Chars
+from bilmo.sense.index import Index
+from bilmo.sense.places import Place, in_text
+from bilmo.sense.senses import Senses, Use, one_word
 from bilmo.text.brackets import marked
 from bilmo.web import encode
-from bilmo.web.bodies import Answer, FillBody, PlaceBody, SimilarBody, TextBody, WordsAnswer, WordsBody
+from bilmo.web.bodies import Answer, FillBody, PlaceBody, SensesBody, SimilarBody, TextBody, WordsAnswer, WordsBody
 from bilmo.web.limits import Limits
 from bilmo.web.refused import Refused
+from bilmo.web.served import Served
 from bilmo.web.texts import Given, embedded, listed, numbers_in, split
 
 router = APIRouter()
@@ -39,7 +43,7 @@ async def words(body: WordsBody, request: Request) -> Response:
     name, elmo = state.served.model(body.model)
     _check_words(body.words, state.limits)
     chars = elmo.bundle.indexer().chars
-    return _answer({"model": name, "results": [_facts(elmo, chars, word) for word in body.words]})
+    return _answer(request, {"model": name, "results": [_facts(elmo, chars, word) for word in body.words]})
 
 
 def _facts(elmo: Embedder, chars: Chars | None, word: str) -> dict[str, Any]:
@@ -64,7 +68,7 @@ def _shown(chars: Chars, id: int) -> str:
 
 @router.post("/similar", response_model=Answer)
 async def similar(body: SimilarBody, request: Request) -> Response:
-    """Words similar to words; or, for a word in its sentence, its most similar uses among other texts."""
+    """Words similar to words; or, for a word in its sentence, its most similar uses in other texts or in an index."""
     state = request.app.state
     name, elmo = state.served.model(body.model)
     if body.words is not None:
@@ -76,20 +80,63 @@ async def similar(body: SimilarBody, request: Request) -> Response:
         if elmo.bundle.vocab is None:
             raise VocabError(f"{name} has no vocabulary to search for neighbours; give a sentence and among")
         found = await state.worker.steps(_neighbours(elmo, body.words, body.n))
-        return _answer({"model": name, "results": found})
-    if body.among is None:
-        raise TextError("give words, or a word in its sentence and among: the texts to compare with")
+        return _answer(request, {"model": name, "results": found})
     sentence, position = _place(elmo, body, state.limits)
-    given: list[Given] = list(body.among)
-    if len(given) >= state.limits.texts:
-        raise Refused(413, f"there are {len(given):,} texts; a request may have {state.limits.texts - 1:,}")
-    rows: list[list[Sentence]] = [[sentence], *await split(elmo, given, state.limits)]
+    answer = {"model": name, "tokens": sentence, "position": position}
+    if body.among is None:
+        index = _index(state.served, name, body)
+        uses = await state.worker.call(
+            lambda: index.search_at(elmo, sentence, position, body.n, same_word=body.same_word)
+        )
+        return _answer(request, answer | {"uses": [asdict(use) for use in uses]})
+    rows: list[list[Sentence]] = [[sentence], *await _rows(elmo, body.among, state.limits)]
     request.state.hold(4 * numbers_in(elmo, rows, body.mix, "none"))
     vectors = await embedded(state.worker, elmo, rows, mix=body.mix)
-    uses = [(k, [t for s in row for t in s]) for k, row in enumerate(rows[1:])]
+    texts = [(k, [t for s in row for t in s]) for k, row in enumerate(rows[1:])]
     word = sentence[position] if body.same_word else None
-    near = await asyncio.to_thread(_nearest, vectors[0][position], vectors[1:], uses, word, body.n)
-    return _answer({"model": name, "tokens": sentence, "position": position, "uses": near})
+    near = await asyncio.to_thread(_nearest, vectors[0][position], vectors[1:], texts, word, body.n)
+    return _answer(request, answer | {"uses": near})
+
+
+@router.post("/senses", response_model=Answer)
+async def senses(body: SensesBody, request: Request) -> Response:
+    """The uses of a word in texts or in an index, in groups of similar contexts."""
+    state = request.app.state
+    name, elmo = state.served.model(body.model)
+    word, most = one_word(body.word), state.limits.uses
+    if body.among is None:
+        index = _index(state.served, name, body)
+        found = await state.worker.call(lambda: Senses.in_index(word, index, most))
+    else:
+        rows = await _rows(elmo, body.among, state.limits)
+        request.state.hold(4 * numbers_in(elmo, rows, body.mix, "none"))
+        vectors = await embedded(state.worker, elmo, rows, mix=body.mix)
+        given: Iterable[tuple[Given, list[Sentence]]] = zip(body.among, rows, strict=True)
+        places = [place for number, (text, row) in enumerate(given) for place in _places(text, row, number)]
+        found = await state.worker.call(lambda: Senses.among(word, places, vectors, most))
+    groups = [
+        {
+            "number_of_uses": len(sense.uses),
+            "typical_words": sense.typical_words,
+            "uses": [_use(use, given=body.among is not None) for use in sense.uses[: body.n]],
+        }
+        for sense in found.senses
+    ]
+    answer = {"model": name, "word": word, "uses": found.total, "silhouettes": found.silhouettes, "senses": groups}
+    return _answer(request, answer)
+
+
+def _places(text: Given, sentences: list[Sentence], number: int) -> Iterator[Place]:
+    """The sentences of a text; the line is the number of the text."""
+    if isinstance(text, str):
+        yield from in_text(text, sentences, number=number)
+    elif text:
+        yield Place(text, [True] * (len(text) - 1) + [False], "", number)
+
+
+def _use(use: Use, *, given: bool) -> dict[str, Any]:
+    place = {"among": use.line} if given else {"file": use.file, "line": use.line}
+    return {**place, "text": use.text, "tokens": use.tokens, "position": use.position, "x": use.x, "y": use.y}
 
 
 def _neighbours(elmo: Embedder, given: list[str], topn: int) -> Iterator[dict[str, Any]]:
@@ -121,7 +168,7 @@ async def fill(body: FillBody, request: Request) -> Response:
     name, elmo = state.served.model(body.model)
     sentence, position = _place(elmo, body, state.limits)
     found = await state.worker.call(lambda: fill_at(elmo, sentence, position, body.n))
-    return _answer({"model": name} | asdict(found))
+    return _answer(request, {"model": name} | asdict(found))
 
 
 @router.post("/probability", response_model=Answer)
@@ -134,7 +181,7 @@ async def probability(body: TextBody, request: Request) -> Response:
     results: list[dict[str, Any]] = [{"sentences": []} for _ in given]
     for one in await state.worker.steps(scored(elmo, given)):
         results[one.line - 1]["sentences"].append(_scores(one))
-    return _answer({"model": name, "results": results})
+    return _answer(request, {"model": name, "results": results})
 
 
 def _scores(one: ScoredSentence) -> dict[str, Any]:
@@ -157,6 +204,21 @@ def _place(elmo: Embedder, body: PlaceBody, limits: Limits) -> tuple[list[str], 
     return sentence, position
 
 
+async def _rows(elmo: Embedder, among: Sequence[Given], limits: Limits) -> list[list[Sentence]]:
+    """The sentences of the texts that are searched."""
+    if len(among) >= limits.texts:
+        raise Refused(413, f"there are {len(among):,} texts; a request may have {limits.texts - 1:,}")
+    return await split(elmo, among, limits)
+
+
+def _index(served: Served, model: str, body: SimilarBody | SensesBody) -> Index:
+    """The index of a model, for a request without texts."""
+    index = served.index(model)
+    if "mix" in body.model_fields_set:
+        raise TextError("leave out mix: an index has its own, or give among, the texts to search")
+    return index
+
+
 def _check_words(given: list[str], limits: Limits) -> None:
     if len(given) > limits.texts:
         raise Refused(413, f"there are {len(given):,} words; a request may have {limits.texts:,}")
@@ -164,5 +226,7 @@ def _check_words(given: list[str], limits: Limits) -> None:
         raise TextError("a word is empty")
 
 
-def _answer(found: dict[str, Any]) -> Response:
-    return Response(encode.as_json(found), media_type=encode.JSON)
+def _answer(request: Request, found: dict[str, Any]) -> Response:
+    content = encode.as_json(found)
+    request.state.hold(len(content))
+    return Response(content, media_type=encode.JSON)

@@ -143,6 +143,12 @@ class WordsAnswer(BaseModel):
     results: list[WordFacts]
 
 
+Among = Annotated[
+    list[str] | list[Tokens] | None,
+    Field(description="Texts, or sentences as lists of tokens; without them, the index of the model is searched."),
+]
+
+
 class PlaceBody(ModelBody):
     """One word of a sentence: in square brackets in a text, or the number of a token."""
 
@@ -158,12 +164,21 @@ class FillBody(PlaceBody):
 
 
 class SimilarBody(PlaceBody):
-    """Words to compare with the vocabulary; or a word in its sentence, to compare with other sentences."""
+    """Words to compare with the vocabulary; or a word in its sentence, to compare with its uses elsewhere."""
 
     words: list[str] | None = Field(None, description="Words; the answer has similar words.")
-    among: list[str] | list[Tokens] | None = Field(None, description="Texts, or sentences as lists of tokens.")
-    mix: Mix = "mean"
+    among: Among = None
+    mix: Mix = Field("mean", description="With among; an index has its own mix.")
     same_word: bool = Field(False, description="Only uses of the same word.")
+    n: Number = 10
+
+
+class SensesBody(ModelBody):
+    """A request for the uses of a word in groups."""
+
+    word: str
+    among: Among = None
+    mix: Mix = Field("top", description="With among; an index has its own mix.")
     n: Number = 10
 
 

@@ -18,6 +18,8 @@ class Limits:
     """Texts in a request."""
     tokens: int = 4096
     """Tokens of one text."""
+    uses: int = 500
+    """Uses of a word that /senses groups; of more, it draws some."""
     queue: int = 256
     """Requests that wait for the network."""
     seconds: float = 60.0

@@ -12,7 +12,6 @@ from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse, Response
 
 from bilmo import __version__
-from bilmo.embed.embedder import Embedder
 from bilmo.tasks.core.spec import AnyEstimator
 from bilmo.web.metrics import CONTENT_TYPE
 from bilmo.web.refused import Refused
@@ -48,9 +47,8 @@ async def info(request: Request) -> dict[str, Any]:
     state = request.app.state
     return {
         "version": __version__,
-        "models": [{"name": name, **_model_facts(elmo)} for name, elmo in state.served.models.items()],
+        "models": [{"name": name, **_model_facts(name, state.served)} for name in state.served.models],
         "tasks": [{"name": name, **_task_facts(one, state.served)} for name, one in state.served.tasks.items()],
-        "index": None,
         "limits": asdict(state.limits),
         "token": state.token,
     }
@@ -67,7 +65,8 @@ def _task_facts(estimator: AnyEstimator, served: Served) -> dict[str, Any]:
     }
 
 
-def _model_facts(elmo: Embedder) -> dict[str, Any]:
+def _model_facts(name: str, served: Served) -> dict[str, Any]:
+    elmo, index = served.models[name], served.indexes.get(name)
     vocab = elmo.bundle.vocab
     return {
         "lang": elmo.bundle.lang,
@@ -77,4 +76,5 @@ def _model_facts(elmo: Embedder) -> dict[str, Any]:
         "words": None if vocab is None else len(vocab),
         "softmax": elmo.bundle.softmax() is not None,
         "characters": elmo.config.words.chars is not None,
+        "index": None if index is None else {"uses": len(index)},
     }
