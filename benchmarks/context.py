@@ -29,7 +29,8 @@ from bilmo.net.state import State
 from bilmo.store import model_folder as folders
 from bilmo.store.bundle import Bundle
 from bilmo.training import recipe as recipes
-from bilmo.training.corpus import Corpus, Side
+from bilmo.training.corpus import Corpus
+from bilmo.training.distributed.pieces import Side
 from bilmo.training.events import Finished
 from bilmo.training.run import train
 from text import DATA

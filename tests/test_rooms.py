@@ -18,6 +18,7 @@ RANK = {
     "ids": 1,
     "net": 2,
     "progress": 2,
+    "workers": 2,
     "store": 3,
     "formats": 4,
     "embed": 5,

@@ -23,8 +23,11 @@ import torch
 
 import bilmo
 from bilmo.errors import ConfigError, OutputError, TextError
-from bilmo.plug.ray import ShardActor, embed_dataset, embed_folder
+from bilmo.plug.ray import ShardActor, embed_dataset, embed_folder, on_cluster
 from bilmo.store import model_folder
+from bilmo.training.corpus import build
+from bilmo.training.distributed import pieces
+from bilmo.training.distributed.pieces import one_process
 
 from task_data import made
 
@@ -142,6 +145,35 @@ def test_a_dataset_keeps_its_rows_and_gets_the_vectors_of_embed(cluster: Any, mo
             pooled = elmo.embed(row["text"], mix=mix, pool=pool)
             assert np.allclose(np.stack([row[f"layer_{n}"] for n in range(len(pooled))]), pooled, atol=1e-5)
         assert json.loads(row["about"])["model_hash"] == elmo.bundle.identity("all")
+
+
+def test_the_corpus_split_on_a_cluster_is_that_of_one_process_although_a_node_is_killed(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "PIECE", 500)
+    chosen = random.Random(3)
+    lines = [" ".join(chosen.choices(WORDS, k=9)) + f" number {n}" for n in range(2000)]
+    node = cluster.add_node(num_cpus=1)
+    cluster.wait_for_nodes()
+
+    def read() -> Iterator[str]:
+        yield from lines[:1000]
+        cluster.remove_node(node, allow_graceful=False)
+        yield from lines[1000:]
+
+    where = {"one": (lines, one_process), "cluster": (read(), on_cluster("auto"))}
+    for name, (text, mapped) in where.items():
+        build(text, "en", tmp_path / name, held_out=0.1, seed=1, mapped=mapped)
+    one, other = ({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in where)
+    assert one == other
+
+
+def test_a_training_run_has_its_text_split_on_a_cluster(cluster: Any, texts: Path, tmp_path: Path) -> None:
+    settings: Any = {"recipe": "tiny", "lang": "spaces", "epochs": 0.01, "width": 8, "cells": 8}
+    for name, workers in (("one", 1), ("cluster", on_cluster())):
+        bilmo.train(texts / "a.txt", tmp_path / name, workers=workers, **settings)
+    files = [(tmp_path / name / "training" / "corpus" / "train.ids").read_bytes() for name in ("one", "cluster")]
+    assert files[0] == files[1]
 
 
 def test_what_cannot_be_shared_out_is_refused_before_a_cluster_is_needed(

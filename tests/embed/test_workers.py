@@ -22,13 +22,14 @@ from bilmo.embed.embedder import Embedder
 from bilmo.embed.inputs import Inputs
 from bilmo.embed.job import EmbedSettings, Finished, Started, Step
 from bilmo.embed.loaded import settled
+from bilmo.embed.options import check_workers
 from bilmo.embed.output.parts import folder_of
-from bilmo.embed.workers import Workers, check_workers
 from bilmo.errors import BilmoError, ConfigError, OutputError
 from bilmo.formats import open as layouts
 from bilmo.net.config import CellConfig, CharsConfig, WordsConfig
 from bilmo.store.atomic import TEMPORARY
 from bilmo.store.bundle import Bundle
+from bilmo.workers import Workers
 
 from old_models import write_hdf5
 
@@ -286,7 +287,7 @@ def test_what_several_workers_cannot_do_is_refused_before_the_model_is_read(text
 
 
 def test_several_workers_need_the_cpu(monkeypatch):
-    monkeypatch.setattr("bilmo.embed.workers.device_of", torch.device)
+    monkeypatch.setattr("bilmo.embed.options.device_of", torch.device)
     with pytest.raises(ConfigError, match="several workers compute on the CPU; found device cuda"):
         check_workers(2, start="settled", device="cuda")
 

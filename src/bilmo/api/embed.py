@@ -21,10 +21,9 @@ from bilmo.embed.embedder import Embedder
 from bilmo.embed.inputs import Inputs
 from bilmo.embed.job import EmbedSettings, Event, Finished, Started, Step
 from bilmo.embed.load import load
-from bilmo.embed.options import All, LoadOptions, Pool, check
+from bilmo.embed.options import All, LoadOptions, Pool, check, check_workers
 from bilmo.embed.output import write as embeddings
 from bilmo.embed.runner import Vectors
-from bilmo.embed.workers import Workers, check_workers
 from bilmo.errors import ConfigError, TextError
 from bilmo.formats.open import files_of
 from bilmo.ids.chars import SENTENCE_BEGIN, SENTENCE_END
@@ -34,6 +33,7 @@ from bilmo.store.model_folder import DType
 from bilmo.store.output import check_output
 from bilmo.store.validate import sha256_of
 from bilmo.text.files import STDIN, Paths, all_lines, listed_paths
+from bilmo.workers import Workers
 
 BATCH_WORDS = 1024
 """Words of a word cache computed at a time."""

@@ -21,6 +21,7 @@ from bilmo.formats import open as layouts
 from bilmo.text.files import Paths, listed_paths
 from bilmo.training import recipe as recipes
 from bilmo.training import run
+from bilmo.training.distributed.pieces import Map, processes
 from bilmo.training.events import Event, Ready, Step
 
 log = logging.getLogger("bilmo")
@@ -32,6 +33,7 @@ def train(
     output: str | PathLike[str],
     *,
     recipe: str = "novel",
+    workers: int | Map = 1,
     progress: bool = False,
     events: Literal[False] = False,
     **settings: Unpack[RecipeSettings],
@@ -42,6 +44,7 @@ def train(
     output: str | PathLike[str],
     *,
     recipe: str = "novel",
+    workers: int | Map = 1,
     progress: bool = False,
     events: Literal[True],
     **settings: Unpack[RecipeSettings],
@@ -51,6 +54,7 @@ def train(
     output: str | PathLike[str],
     *,
     recipe: str = "novel",
+    workers: int | Map = 1,
     progress: bool = False,
     events: bool = False,
     **settings: Unpack[RecipeSettings],
@@ -62,6 +66,8 @@ def train(
     texts: a text file, a folder of text files, or several of them.
     output: the model folder to create.
     recipe: "tiny", "novel", "small", "original", "en", "zh", or the path of a TOML file.
+    workers: number of processes that split the text into words, which is done once; or a function that has it done
+        elsewhere, such as `bilmo.plug.ray.on_cluster("auto")`. The model is the same.
     progress: show a progress bar on a terminal or in a notebook.
     events: return an iterator of events instead (`bilmo.training.events`): the run advances as they are read, and
         stops where you stop reading.
@@ -71,7 +77,9 @@ def train(
     The logger `bilmo` gets the facts and every evaluation at level INFO, and what needs attention at level WARNING.
     """
     chosen = recipes.read(recipe, dict(settings))
-    found = run.train(listed_paths(texts), Path(output), chosen, reading=partial(_reading, show=progress))
+    mapped = processes(workers) if isinstance(workers, int) else workers
+    reading = partial(_reading, show=progress)
+    found = run.train(listed_paths(texts), Path(output), chosen, reading=reading, mapped=mapped)
     return found if events else _finished(found, Path(output), progress)
 
 

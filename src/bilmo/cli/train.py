@@ -9,6 +9,7 @@ import typer
 
 from bilmo.cli.completion import complete_one_of, complete_recipe
 from bilmo.cli.options import (
+    MOST_THREADS,
     RECIPE_DEFAULT,
     Device,
     Epochs,
@@ -20,6 +21,7 @@ from bilmo.cli.options import (
     Seed,
     Texts,
 )
+from bilmo.errors import ConfigError
 
 
 def _setting(help: str, *values: str) -> Any:
@@ -80,6 +82,23 @@ def train(
     ] = None,
     rate: Rate = None,
     dropout: Annotated[float | None, _setting("Dropout; use a higher value for a small corpus.")] = None,
+    splitters: Annotated[
+        int,
+        typer.Option(
+            "--workers",
+            min=1,
+            max=MOST_THREADS,
+            help="Number of processes that split the text into words; the model is the same. To train with several "
+            "processes, use torchrun.",
+        ),
+    ] = 1,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            help="Split the text on a Ray cluster. `auto`: the cluster of this machine. `local`: start one on this "
+            "machine. Or an address, HOST:PORT."
+        ),
+    ] = None,
     device: Device = None,
     precision: Annotated[
         str | None,
@@ -93,7 +112,10 @@ def train(
     """
     from bilmo.api import train as api
     from bilmo.cli.show import training
+    from bilmo.training.distributed.pieces import Map
 
+    if ray is not None and splitters > 1:
+        raise ConfigError("--ray has the text split on a cluster, and --workers on this machine; use one of them")
     given: dict[str, Any] = {
         "lang": lang,
         "dictionary": dictionary,
@@ -117,5 +139,10 @@ def train(
         "precision": precision,
     }
     settings = {name: value for name, value in given.items() if value is not None}
-    events = api.train(texts, output, recipe=recipe, progress=True, events=True, **settings)
+    where: int | Map = splitters
+    if ray is not None:
+        from bilmo.plug.ray import on_cluster
+
+        where = on_cluster(ray)
+    events = api.train(texts, output, recipe=recipe, workers=where, progress=True, events=True, **settings)
     training.show(events, output, more_words="--vocab-size, --min-count")

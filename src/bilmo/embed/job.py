@@ -24,12 +24,12 @@ from bilmo.embed.output import write as embeddings
 from bilmo.embed.output.parts import Facts, Part, Parts, folder_of, new_part, open_parts
 from bilmo.embed.output.table import EmbeddedText, VectorSpec
 from bilmo.embed.texts import Floats, gathered, joined
-from bilmo.embed.workers import Workers
 from bilmo.errors import OutputError, TextError
 from bilmo.ids.batch import Sentence
 from bilmo.net.mix import How, Mix
 from bilmo.store.model_folder import DType
 from bilmo.store.run import Identity
+from bilmo.workers import Workers
 
 PART_TOKENS, PART_BYTES = 1 << 16, 1 << 27
 """A part ends at whichever comes first: a few seconds of work, or this much memory."""

@@ -12,8 +12,10 @@ import torch
 
 from bilmo.errors import ConfigError
 from bilmo.net.config import Precision
+from bilmo.net.device import device_of
 from bilmo.net.mix import How
 from bilmo.store.model_folder import DType
+from bilmo.workers import check_number
 
 Start = Literal["settled", "zero", "carry"]
 """The state from which a sentence starts."""
@@ -81,3 +83,17 @@ def check_precision(precision: str) -> None:
     """Refuse a precision that does not exist."""
     if precision not in get_args(Precision):
         raise ConfigError(f"precision is {precision!r}; accepted: {', '.join(get_args(Precision))}")
+
+
+def check_workers(number: int, *, start: str, device: str | torch.device) -> None:
+    """Refuse what several processes cannot do."""
+    check_number(number)
+    if number == 1:
+        return
+    if start == "carry":
+        raise ConfigError(
+            "start='carry' reads the text in order, each sentence after the one before, so it needs one worker. "
+            "Use workers=1, or start='settled'."
+        )
+    if device_of(device).type != "cpu":
+        raise ConfigError(f"several workers compute on the CPU; found device {device}. Use workers=1, or device cpu.")

@@ -1,9 +1,9 @@
-"""Ray: text files embedded on a cluster, one Parquet file for each; and datasets of Ray Data.
+"""Ray: text files embedded on a cluster, one Parquet file for each; datasets of Ray Data; text for training.
 
 Each actor loads the model once and computes with one thread. An actor or a node that is lost is replaced, and its text
 is resumed where it was stopped.
 
-Knows: Ray, Embedder, the bulk job. Blind to: the command line.
+Knows: Ray, Embedder, the bulk job, pieces of a corpus. Blind to: the command line.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import json
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
 from typing import Any, Unpack
@@ -34,6 +34,7 @@ from bilmo.net.mix import How
 from bilmo.store.model_folder import DType
 from bilmo.text.files import files
 from bilmo.text.offsets import offsets
+from bilmo.training.distributed.pieces import Map, Piece, Split
 
 RETRIES = 5
 """How often a text is resumed after its actor was lost."""
@@ -223,7 +224,7 @@ def _on_cluster(
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
     """Ray, connected to a cluster; a connection that this program has already is used."""
-    ray = need("ray", extra="ray", purpose="Embedding on a cluster")
+    ray = need("ray", extra="ray", purpose="Working on a cluster")
     if ray.is_initialized():
         yield ray
         return
@@ -318,3 +319,40 @@ def embed_dataset(
         compute=data.ActorPoolStrategy(min_size=least, max_size=most),
         num_cpus=1,
     )
+
+
+# Text for training
+
+
+def on_cluster(address: str = "auto") -> Map:
+    """Split the text of a training run on a cluster: `bilmo.train(texts, "model", workers=on_cluster("auto"))`.
+
+    The text is read on this machine, and sent in pieces of a megabyte. A piece whose node is lost is sent again.
+
+    address: as for `embed_folder`.
+    """
+
+    def mapped(split: Split, pieces: Iterable[list[str]]) -> Generator[Piece, None, None]:
+        with connected(address) as ray:
+            task = ray.remote(num_cpus=1)(_split)
+            shared, rest = ray.put(split), iter(pieces)
+            at_once = 2 * max(1, int(ray.cluster_resources().get("CPU", 1)))
+            waiting = deque(task.remote(shared, piece) for piece in islice(rest, at_once))
+            while waiting:
+                try:
+                    found = ray.get(waiting.popleft())
+                except ray.exceptions.RayTaskError as error:
+                    raise error.cause if isinstance(error.cause, BilmoError) else error from None
+                except ray.exceptions.RayError as error:
+                    raise BilmoError(
+                        f"--ray {address}: a part of the text could not be split ({str(error).splitlines()[0]}). Run "
+                        "the same command again."
+                    ) from None
+                waiting.extend(task.remote(shared, piece) for piece in islice(rest, 1))
+                yield found
+
+    return mapped
+
+
+def _split(split: Split, piece: list[str]) -> Piece:
+    return split(piece)

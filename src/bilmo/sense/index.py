@@ -25,8 +25,7 @@ import numpy as np
 from bilmo import progress as bars
 from bilmo.embed.embedder import Embedder
 from bilmo.embed.load import load
-from bilmo.embed.options import LoadOptions
-from bilmo.embed.workers import check_workers
+from bilmo.embed.options import LoadOptions, check_workers
 from bilmo.errors import ConfigError, TextError
 from bilmo.formats.open import files_of
 from bilmo.ids.batch import Sentence

@@ -20,13 +20,13 @@ import numpy as np
 
 from bilmo.embed.embedder import Embedder
 from bilmo.embed.inputs import TextDigest
-from bilmo.embed.workers import Workers
 from bilmo.net.mix import How
 from bilmo.sense.index_folder import read_statistics
 from bilmo.sense.places import Place, in_line
 from bilmo.sense.segment import NewSegment, Stored, packed
 from bilmo.sense.space import Floats, Space
 from bilmo.store.atomic import new_file
+from bilmo.workers import Workers
 
 PART_WORDS = 1 << 15
 """A part ends after the line with this word: a few seconds of work."""

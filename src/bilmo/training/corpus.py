@@ -4,23 +4,26 @@ Text is held out by whole lines (paragraphs), chosen by their content, so that n
 often it occurs. Memory grows with the number of distinct words only, or not at all: with `max_words`, words are counted
 in blocks of the text, whose counts are merged on disk, and the rarest words become `<UNK>`.
 
-Knows: text, vocab, numpy. Blind to: networks, recipes.
+Pieces of the text, each with its own numbers of words, are merged in the order of the text, so the corpus does not
+depend on where they were split.
+
+Knows: text, vocab, numpy. Blind to: networks, recipes, where text is split.
 """
 
 from __future__ import annotations
 
-import hashlib
+import functools
 import heapq
 import os
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +37,8 @@ from bilmo.store.atomic import new_folder
 from bilmo.store.hashed_folder import HashedFolder, NewFolder, check_own_hash
 from bilmo.store.validate import checked, parse_json
 from bilmo.text.dictionary import Dictionary
-from bilmo.text.split import splitter
+from bilmo.training.distributed.pieces import SIDES, Map, Side, one_process, pieces_of, split_piece
 
-Side = Literal["train", "held_out"]
-SIDES: tuple[Side, ...] = ("train", "held_out")
 PARTS = {"ids": "<u4", "ends": "<i8"}
 IDS_AT_ONCE = 1 << 20
 """Ids in memory at a time when they are renumbered."""
@@ -146,30 +147,30 @@ def build(
     seed: int,
     dictionary: Dictionary | None = None,
     max_words: int | None = None,
+    mapped: Map = one_process,
 ) -> Corpus:
     """Read text once, split it as `lang` says, and write its ids; the folder appears when it is complete.
 
-    max_words: distinct words in memory, and in the corpus; the most frequent ones are kept.
+    max_words: distinct words in the corpus, the most frequent ones; and in memory, beside those of one piece.
+    mapped: where pieces of the text are split.
     """
-    split = splitter(lang, dictionary)
+    split = functools.partial(split_piece, lang=lang, dictionary=dictionary, held_out=held_out, seed=seed)
     with new_folder(folder) as partial:
         numbers: dict[str, int] = {mark: n for n, mark in enumerate(MARKS)}  # by first occurrence
         counts = array("q", [0] * len(MARKS))
         blocks = _Blocks(partial)
         with ExitStack() as stack:
             writers = {side: _Writer(stack, partial, side) for side in SIDES}
-            for line in lines:
-                side: Side = "held_out" if _share(line, seed) < held_out else "train"
-                for sentence in split(line):
-                    ids = array("I", [numbers.setdefault(word, len(numbers)) for word in sentence])
-                    counts.extend([0] * (len(numbers) - len(counts)))
-                    if side == "train":
-                        for id in ids:
-                            counts[id] += 1
-                    writers[side].add(ids)
-                    if max_words is not None and len(numbers) >= max_words:
-                        blocks.add(numbers, counts, {side: writers[side].tokens for side in SIDES})
-                        numbers, counts = {mark: n for n, mark in enumerate(MARKS)}, array("q", [0] * len(MARKS))
+            for piece in stack.enter_context(closing(mapped(split, pieces_of(lines)))):
+                ids = [numbers.setdefault(word, len(numbers)) for word in piece.words]
+                counts.extend([0] * (len(numbers) - len(counts)))
+                np.frombuffer(counts, dtype=np.int64)[ids] += piece.counts
+                new = np.array(ids, dtype=PARTS["ids"])
+                for side in SIDES:
+                    writers[side].add(new[piece.ids[side]], piece.lengths[side])
+                if max_words is not None and len(numbers) >= max_words:
+                    blocks.add(numbers, counts, {side: writers[side].tokens for side in SIDES})
+                    numbers, counts = {mark: n for n, mark in enumerate(MARKS)}, array("q", [0] * len(MARKS))
         sentences = {side: writers[side].sentences for side in SIDES}
         if not any(sentences.values()):
             raise TextError("the text has no sentences to train on: every line is blank")
@@ -209,7 +210,7 @@ def build(
 
 
 class _Writer:
-    """Writes ids and ends of one side, sentence by sentence."""
+    """Writes ids and ends of one side."""
 
     def __init__(self, stack: ExitStack, folder: Path, side: Side) -> None:
         """`stack` closes the files."""
@@ -218,11 +219,11 @@ class _Writer:
         }
         self.tokens = self.sentences = 0
 
-    def add(self, ids: array[int]) -> None:
+    def add(self, ids: NDArray[np.uint32], lengths: NDArray[np.int64]) -> None:
+        self._files["ids"].write(ids.tobytes())
+        self._files["ends"].write((self.tokens + lengths.cumsum()).astype(PARTS["ends"]).tobytes())
         self.tokens += len(ids)
-        self.sentences += 1
-        ids.tofile(self._files["ids"])
-        array("q", [self.tokens]).tofile(self._files["ends"])
+        self.sentences += len(lengths)
 
 
 class _Blocks:
@@ -308,12 +309,6 @@ def _entries(path: Path) -> Iterator[tuple[int, int, str]]:
 def _lines(path: Path) -> int:
     with path.open("rb") as file:
         return sum(1 for _ in file)
-
-
-def _share(line: str, seed: int) -> float:
-    """A number from 0 to 1 that depends only on the text of the line and the seed."""
-    digest = hashlib.blake2b(line.strip().encode("utf-8", "surrogatepass"), digest_size=8, key=str(seed).encode())
-    return int.from_bytes(digest.digest()) / 2**64
 
 
 def _by_count(words: list[str], counts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -47,6 +47,7 @@ from bilmo.training.card import TrainingSection
 from bilmo.training.corpus import Corpus
 from bilmo.training.cost import estimate, need_memory
 from bilmo.training.curve import draw
+from bilmo.training.distributed.pieces import Map, one_process
 from bilmo.training.distributed.processes import joined
 from bilmo.training.events import Evaluation, Event, Finished, Progress, Reading, Ready, Step
 from bilmo.training.log import log_event, remove_repeated
@@ -83,10 +84,12 @@ def train(
     recipe: Recipe,
     base: Base | None = None,
     reading: Callable[[Iterator[str]], Iterable[str]] = iter,
+    mapped: Map = one_process,
 ) -> Generator[Event, None, None]:
     """Train, or resume the same run where it stopped; the folder holds a complete model from the first evaluation on.
 
     reading: a function through which all lines of the text pass, once, if they must be read.
+    mapped: where the text is split.
     """
     with joined() as processes, ExitStack() as held:
         # A device that is missing is reported before the text is read.
@@ -99,7 +102,7 @@ def train(
         unread = STDIN in texts and (work / CORPUS).exists()
         if not (work / CORPUS).exists():
             yield Reading()
-        made = processes.on_first(lambda: _corpus(texts, work / CORPUS, recipe, dictionary, reading))
+        made = processes.on_first(lambda: _corpus(texts, work / CORPUS, recipe, dictionary, reading, mapped))
         corpus = processes.on_all(lambda: made or _shared_corpus(work / CORPUS))
         processes.agree({"the corpus": corpus.identity})
         words = corpus.words
@@ -250,6 +253,7 @@ def _corpus(
     recipe: Recipe,
     dictionary: Dictionary | None,
     reading: Callable[[Iterator[str]], Iterable[str]],
+    mapped: Map,
 ) -> Corpus:
     """The corpus of this run; the text is read if there is none yet."""
     if folder.exists():
@@ -265,6 +269,7 @@ def _corpus(
         seed=recipe.train.seed,
         dictionary=dictionary,
         max_words=recipe.text.max_words,
+        mapped=mapped,
     )
 
 

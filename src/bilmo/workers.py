@@ -1,4 +1,4 @@
-"""Processes on one machine that share one copy of a loaded model; each computes with one thread.
+"""Processes on one machine that share what was loaded before, such as a model; each computes with one thread.
 
 They are forked, because packed weights cannot be sent to another process, and packing them again would take as much
 memory for each process. A fork shares all memory that neither side changes.
@@ -13,8 +13,10 @@ import os
 import signal
 import sys
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from threading import Thread
@@ -23,7 +25,6 @@ from typing import Any, Generic, Self, TypeVar
 import torch
 
 from bilmo.errors import BilmoError, ConfigError
-from bilmo.net.device import device_of
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -34,21 +35,12 @@ DONE = None
 """Sent after the last result of a task."""
 
 
-def check_workers(number: int, *, start: str, device: str | torch.device) -> None:
-    """Refuse what several processes cannot do."""
-    if number < 1:
-        raise ConfigError(f"workers is {number}; it must be 1 or more")
-    if number == 1:
-        return
-    if "fork" not in multiprocessing.get_all_start_methods():
+def check_number(workers: int) -> None:
+    """Refuse a number of workers that this system cannot start."""
+    if workers < 1:
+        raise ConfigError(f"workers is {workers}; it must be 1 or more")
+    if workers > 1 and "fork" not in multiprocessing.get_all_start_methods():
         raise ConfigError("several workers need a system that can fork processes (Linux, macOS). Use one worker.")
-    if start == "carry":
-        raise ConfigError(
-            "start='carry' reads the text in order, each sentence after the one before, so it needs one worker. "
-            "Use workers=1, or start='settled'."
-        )
-    if device_of(device).type != "cpu":
-        raise ConfigError(f"several workers compute on the CPU; found device {device}. Use workers=1, or device cpu.")
 
 
 class Workers(Generic[Task, Result]):
@@ -65,7 +57,7 @@ class Workers(Generic[Task, Result]):
         for _ in range(number):
             ours, theirs = context.Pipe()
             self._pipes.append(ours)
-            process = context.Process(target=self._serve, args=(theirs,), name="bilmo-embed", daemon=True)
+            process = context.Process(target=self._serve, args=(theirs,), name="bilmo-worker", daemon=True)
             process.start()
             self._processes.append(process)
             theirs.close()
@@ -117,6 +109,28 @@ class Workers(Generic[Task, Result]):
                     idle.append(ready)
                 else:
                     yield busy[ready], result
+
+    def map(self, tasks: Iterable[Task]) -> Iterator[Result]:
+        """Compute tasks that have one result each, and yield the results in the order of the tasks.
+
+        Each worker has one task at a time and gets the next one when its result is taken, so few tasks and results are
+        in memory.
+        """
+        waiting = iter(tasks)
+        busy: deque[Connection[Any, Any]] = deque()
+        for pipe, task in zip(self._pipes, waiting, strict=False):
+            self._send(pipe, task)
+            busy.append(pipe)
+        while busy:
+            pipe = busy.popleft()
+            result = self._received(pipe)
+            if isinstance(result, Exception):
+                raise result
+            self._received(pipe)  # DONE
+            for task in islice(waiting, 1):
+                self._send(pipe, task)
+                busy.append(pipe)
+            yield result
 
     def _send(self, pipe: Connection[Any, Any], task: Task) -> None:
         try:
