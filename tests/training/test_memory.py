@@ -5,6 +5,7 @@ import sys
 import tracemalloc
 
 import bilmo.training.corpus
+import bilmo.training.distributed.pieces
 from bilmo.training.corpus import build
 from program import started
 from small_runs import write_text
@@ -32,6 +33,7 @@ def test_a_run_on_twenty_times_the_text_takes_little_more_memory(tmp_path):
 
 def test_reading_twenty_times_the_text_takes_the_same_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(bilmo.training.corpus, "IDS_AT_ONCE", 1000)
+    monkeypatch.setattr(bilmo.training.distributed.pieces, "PIECE", 10_000)
     line = "the cat sat on the mat number"
     peaks = []
     for times in (1, 20):
