@@ -27,6 +27,15 @@ def test_groups_are_shown_and_drawn(run):
     assert "银行" in Path("银行.svg").read_text(encoding="utf-8")
 
 
+def test_an_index_is_grouped_as_its_text(run, another):
+    assert run("index", "model", "text.txt", "-o", "uses").code == 0
+    text = run("senses", "model", "bank", "--in", "text.txt", "--mix", "mean")
+    index = run("senses", "model", "bank", "--in", "uses", "-o", "senses.svg")
+    assert index.code == 0 and index.out == f"{text.out}\nsenses.svg\n", index
+    refused = run("senses", another, "bank", "--in", "uses")
+    assert refused.code == 1 and "uses: was made with another model (model)" in refused.err, refused
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -34,6 +43,9 @@ def test_groups_are_shown_and_drawn(run):
         (("a b", "--in", "text.txt"), "give one word"),
         (("", "--in", "text.txt"), "give one word"),
         (("bank", "--in", "none.txt"), "no such file"),
+        (("cat", "--in", "uses"), "'cat' is not used in uses"),
+        (("bank", "--in", "uses", "--mix", "top"), "leave out --mix"),
+        (("bank", "--in", "uses", "--in", "text.txt"), "an index is searched alone"),
         (("bank", "--in", "-"), "read twice"),
         (("bank", "--in", "text.txt", "--mix", "all"), "one vector each"),
         (("bank", "--in", "text.txt", "-o", "x.pdf"), ".html, .svg, .png"),
@@ -41,5 +53,6 @@ def test_groups_are_shown_and_drawn(run):
     ],
 )
 def test_a_mistake_is_one_line(run, arguments, message):
+    assert "uses" not in arguments or run("index", "model", "text.txt", "-o", "uses").code == 0
     found = run("senses", "model", *arguments)
     assert found.code == 1 and message in found.err and found.err.count("\n") == 1, found

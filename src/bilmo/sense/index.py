@@ -36,6 +36,7 @@ from bilmo.sense.index_folder import (
     REMEDY,
     STATISTICS,
     IndexConfig,
+    is_index,
     read_config,
     read_segment,
     read_statistics,
@@ -212,6 +213,15 @@ class Index:
         if number not in self._cells:
             self._cells[number] = nearest_uses.Approximate(self._files.check(f"{segment_folder(number)}/{CELLS}"))
         return self._cells[number]
+
+
+def index_among(texts: Sequence[Path]) -> Index | None:
+    """The index, if the path of an index is given instead of texts."""
+    if not any(map(is_index, texts)):
+        return None
+    if len(texts) > 1:
+        raise ConfigError(f"{', '.join(map(str, texts))}: an index is searched alone, without other texts or indexes")
+    return Index.open(texts[0])
 
 
 def _use(cosine: float, place: Place, position: int) -> Use:

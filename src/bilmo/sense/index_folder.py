@@ -80,9 +80,8 @@ def read_config(folder: Path) -> IndexConfig:
         raise NotAModel(f"{folder}: is not an index. `bilmo index` makes one.")
     data = parse_json(path)
     check_format(path, data["bilmo_index"], oldest=FORMAT, newest=FORMAT, if_older=REMEDY)
-    config = checked(data, IndexConfig, str(path))
     check_own_hash(path, data, REMEDY)
-    return config
+    return checked(data, IndexConfig, str(path))
 
 
 def segment_folder(number: int) -> str:

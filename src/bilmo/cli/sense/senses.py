@@ -10,7 +10,7 @@ import typer
 
 from bilmo.cli.completion import complete_one_of
 from bilmo.cli.options import TEXT_FILES, Dictionary, EmbedDevice, Json, Lang, Model, mix_of
-from bilmo.errors import ConfigError
+from bilmo.errors import ConfigError, TextError
 
 if TYPE_CHECKING:
     from bilmo.sense.senses import Senses
@@ -24,7 +24,11 @@ def senses(
     word: Annotated[str, typer.Argument(help="The word whose uses are grouped.", show_default=False)],
     text: Annotated[
         list[Path],
-        typer.Option("--in", help=f"Text file or folder with uses of the word ({TEXT_FILES}). Can be repeated."),
+        typer.Option(
+            "--in",
+            help=f"Text file or folder with uses of the word ({TEXT_FILES}); can be repeated. Or an index made by "
+            "`bilmo index`.",
+        ),
     ],
     output: Annotated[
         Path | None,
@@ -36,18 +40,19 @@ def senses(
     ] = None,
     number: Annotated[int, typer.Option("-n", "--number", min=1, help="Number of examples of each sense.")] = 3,
     mix: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="Layers that are compared: `top`, `mean`, `concat`, or layer numbers.",
+            show_default="top; in an index, those of its vectors",
             autocompletion=complete_one_of("top", "mean", "concat"),
         ),
-    ] = "top",
+    ] = None,
     lang: Lang = "auto",
     dictionary: Dictionary = None,
     device: EmbedDevice = "cpu",
     json: Json = False,
 ) -> None:
-    """Group the uses of a word in a text by their contexts, so that each group is a sense or a way of use.
+    """Group the uses of a word in a text or an index by their contexts, so that each group is a sense or a way of use.
 
     The number of groups is the one with the highest mean silhouette, which measures how much nearer a use is to its
     own group than to the next one. If no number separates the uses well, there is one group. Each group
@@ -58,11 +63,13 @@ def senses(
     from bilmo.embed.load import load
     from bilmo.formats.open import files_of
     from bilmo.sense.draw import write
+    from bilmo.sense.index import index_among
+    from bilmo.sense.index_run import check_model
     from bilmo.sense.senses import Senses
     from bilmo.store.output import check_output
     from bilmo.text.files import STDIN
 
-    how = mix_of(mix)
+    how = mix_of(mix or "top")
     if how == "all":
         raise ConfigError("--mix is 'all'; words are compared by one vector each: mean, top, concat, or layer numbers")
     if STDIN in text:
@@ -70,9 +77,18 @@ def senses(
     if output is not None:
         write.check_extension(output)
         check_output([output], texts=text, files=files_of(model))
+    index = index_among(text)
+    if index is not None and mix:
+        raise ConfigError("an index has vectors of one mix of layers, which are compared; leave out --mix")
     with progress.working("loading the model"):
         elmo = load(model, lang=lang, dictionary=dictionary, device=device)
-    found = Senses.find(elmo, word, text, mix=how, progress=True)
+    if index is None:
+        found = Senses.find(elmo, word, text, mix=how, progress=True)
+    else:
+        check_model(elmo, index.folder, index.config)
+        found = Senses.in_index(word, index)
+        if not found.senses:
+            raise TextError(f"{word!r} is not used in {index.folder}; give a word as it is written there")
     if output is not None:
         draw(found, output)
     if json:

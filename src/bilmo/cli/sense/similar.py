@@ -122,14 +122,11 @@ def _uses(
     from bilmo.cli.show import indexing as show
     from bilmo.embed.inputs import decoded_argument
     from bilmo.embed.load import load
-    from bilmo.sense.index import Index, search_files
-    from bilmo.sense.index_folder import is_index
+    from bilmo.sense.index import index_among, search_files
 
     if not texts:
         raise ConfigError("a word in square brackets is searched in a text or an index; name it with --in")
-    if len(texts) > 1 and any(map(is_index, texts)):
-        raise ConfigError("--in names an index and other texts; an index is searched alone")
-    index = Index.open(texts[0]) if is_index(texts[0]) else None
+    index = index_among(texts)
     with progress.working("loading the model"):
         elmo = load(model, **loading)
     with progress.working("searching"):

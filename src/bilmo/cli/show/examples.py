@@ -43,6 +43,7 @@ EXAMPLES = {
     "senses": (
         "bilmo senses en bank --in text.txt",
         "bilmo senses en bank --in text.txt -o senses.html",
+        "bilmo senses en bank --in uses",
     ),
     "draw": (
         'bilmo draw en "He sat on the bank." "The bank lends money." -o words.html',
