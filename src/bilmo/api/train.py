@@ -6,6 +6,7 @@ Knows: training runs, layouts, Embedder. Blind to: the command line.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import partial
 from os import PathLike
@@ -22,6 +23,7 @@ from bilmo.text.files import Paths, listed_paths
 from bilmo.training import recipe as recipes
 from bilmo.training import run
 from bilmo.training.distributed.pieces import Map, processes
+from bilmo.training.distributed.processes import is_first
 from bilmo.training.events import Event, Ready, Step
 
 log = logging.getLogger("bilmo")
@@ -73,6 +75,9 @@ def train(
         stops where you stop reading.
     settings: replace settings of the recipe, by name, such as `minutes=10`, `epochs=3`, `lang="en"`, `seed=1`. The
         names are those of the recipe's sections; most of them are also options of `bilmo train`.
+
+    Under torchrun, call it in every process. Each one loads the model at the end; only the first one logs and shows a
+    bar.
 
     The logger `bilmo` gets the facts and every evaluation at level INFO, and what needs attention at level WARNING.
     """
@@ -129,7 +134,7 @@ def finetune(
     folder = Path(output)
     if folder.resolve() == Path(model).resolve():
         raise OutputError(f"{folder}: is the folder of the original model; choose another folder for the new one")
-    with bars.working("reading the model", show=progress):
+    with bars.working("reading the model", show=progress and is_first()):
         bundle = layouts.read(Path(model))
     chosen = recipes.read(recipe, dict(settings))
     base = run.Base(bundle, str(model), add_words)
@@ -138,8 +143,11 @@ def finetune(
 
 
 def _finished(events: Iterable[Event], folder: Path, progress: bool) -> Embedder:
-    """Run to the end, with a bar and a log; then load the model."""
+    """Run to the end, with a bar and a log, which only the first of several processes has; then load the model."""
     rest = iter(events)
+    if not is_first():
+        deque(rest, maxlen=0)
+        return load(folder)
     for event in rest:  # the text may be read now, which has a bar of its own
         log.info("%s: %s", folder, event)
         if isinstance(event, Ready):

@@ -172,3 +172,25 @@ def test_torchrun_starts_a_killed_process_again_and_the_run_continues(alone, aga
     assert done.returncode == 0, done.stderr
     assert "resumed" in done.stdout
     assert_like(again, alone)
+
+
+PYTHON = """
+import logging, os
+import bilmo
+
+logging.basicConfig(level=logging.INFO, format="%(message)s")
+bilmo.train("text.txt", "model", recipe="recipe.toml", progress=True)
+elmo = bilmo.finetune("model", "text.txt", "tuned", epochs=1, batch=40, window=5, evaluate_every=5, lang="spaces")
+print(f"process {os.environ['RANK']}: {elmo.embed([['the', 'cat']])[0].shape}\\n", end="")
+"""
+
+
+@pytest.mark.parametrize("alone", ["document"], indirect=True)
+def test_a_script_under_torchrun_trains_and_finetunes_and_each_process_has_the_model(alone, again):
+    (again / "script.py").write_text(PYTHON, encoding="utf-8")
+    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    done = subprocess.run([*torchrun, "script.py"], cwd=again, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["process 0: (2, 16)", "process 1: (2, 16)"]
+    assert done.stderr.count("training is complete") == 2  # one of each run
+    assert_like(again, alone)
