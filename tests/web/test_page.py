@@ -93,11 +93,12 @@ def go(page, view):
     fits(page)
 
 
-@pytest.mark.parametrize("width", [1400, 400])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("lang", "scheme", "width"),
+    [("en", "light", 1400), ("en", "dark", 400), ("zh", "dark", 1400), ("zh", "light", 400)],
+)
 def test_every_feature(visit, lang, scheme, width):
-    """One walk through all views."""
+    """One walk through all views; the four have every pair of language, theme and width."""
     with visit(f"#words?model={lang}", width=width, scheme=scheme, lang=lang) as page:
         assert page.evaluate(SHIFTS) < 0.05
         dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
@@ -192,6 +193,59 @@ def test_every_feature(visit, lang, scheme, width):
         assert page.locator(".strip").count() == 4
 
 
+@pytest.mark.parametrize(("lang", "scheme", "width"), [("en", "light", 1400), ("zh", "dark", 400)])
+def test_uses_from_an_index(visit, server, lang, scheme, width):
+    with visit("#words?set=bank", width=width, scheme=scheme, lang=lang) as page:
+        assert page.locator(".six button.row").count() == 6
+        page.select_option(".from select", "index")
+        settled(page)
+        assert page.evaluate("document.activeElement.closest('.from') !== null"), "the choice keeps the focus"
+        rows = page.locator(".six .found .row")
+        tokens = page.locator(".sentences li").first.locator(".word").all_inner_texts()
+        near = server.post("/similar", json={"tokens": tokens, "position": 5, "n": 6}).json()["uses"]
+        assert rows.locator("b").all_inner_texts() == [use["word"] for use in near]
+        assert rows.locator("small").all_inner_texts() == [f"uses.txt:{use['line']}" for use in near]
+        assert rows.first.inner_text().startswith(near[0]["text"].replace("[bank]", "bank"))
+        page.locator(".sentences li:nth-child(2) .word.same").click()
+        settled(page)
+        assert "lent" in rows.first.inner_text(), "the search follows the chosen word"
+        page.locator(".mix input").first.press("PageUp")
+        assert rows.count() == 6
+        page.select_option(".from select", "")
+        assert page.locator(".six button.row").count() == 6 and rows.count() == 0
+
+        go(page, "map")
+        page.select_option(".from select", "index")
+        settled(page)
+        fits(page)
+        assert "uses=index" in page.url
+        senses = server.post("/senses", json={"word": "bank", "n": 50}).json()["senses"]
+        points = page.locator(".point.grouped")
+        assert points.locator("text").all_text_contents() == [
+            str(number) for number, sense in enumerate(senses, 1) for _ in sense["uses"]
+        ]
+        heads = page.locator(".grouped h3")
+        for number, sense in enumerate(senses):
+            assert " · ".join(sense["typical_words"]) in heads.nth(number).inner_text()
+        last = page.locator(".grouped li").last
+        points.last.dispatch_event("pointerenter")
+        assert "lit" in last.get_attribute("class")
+        assert last.inner_text().startswith(page.inner_text("figcaption"))
+        points.first.focus()
+        page.keyboard.press("ArrowRight")
+        assert page.inner_text("figcaption") == senses[0]["uses"][1]["text"].replace("[bank]", "bank")
+        page.fill("#word", "absent")
+        page.press("#word", "Enter")
+        page.wait_for_selector(".grouped .note >> text=absent")
+        assert points.count() == 0 and "word=absent" in page.url
+        page.go_back()
+        settled(page)
+        assert points.count() == sum(len(sense["uses"]) for sense in senses)
+        page.select_option("#model", "zh")
+        settled(page)
+        assert page.locator(".from").count() == 0, "this model has no index"
+
+
 def asked(page, *values):
     for area, value in zip(page.locator("form textarea").all(), values, strict=True):
         area.fill(value)
@@ -206,15 +260,16 @@ def test_axe_finds_nothing_serious(visit, scheme, width, lang):
     task = "#tasks?task=my-tag&input=Anna+saw+Oslo"
     with visit(task, scheme=scheme, width=width, lang=lang) as page:
         page.evaluate(AXE.read_text(encoding="utf-8"))
-        for view in VIEWS:
-            if view != "tasks":
-                go(page, view)
+        for number, view in enumerate((*VIEWS, "words", "map")):
+            go(page, view)
+            if number >= len(VIEWS):
+                page.select_option(".from select", "index")
+                page.wait_for_selector(".found, .group")
+                settled(page)
             found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
             serious = [one for one in found if one["impact"] in ("serious", "critical")]
             places = [(one["id"], [node["html"][:150] for node in one["nodes"]][:3]) for one in serious]
             assert not places, f"{view}: {places}"
-            if view == "words":
-                go(page, "tasks")
 
 
 def test_the_address_keeps_the_state(visit, address):

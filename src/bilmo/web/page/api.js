@@ -42,6 +42,28 @@ export async function similar(model, word, n) {
   return (await ask("similar", { model, words: [word], n })).results[0].similar;
 }
 
+/** The uses in the index that are nearest to a token of a sentence. */
+export async function nearestUses(model, tokens, position, n) {
+  return (await ask("similar", { model, tokens, position, n })).uses.map(spaced);
+}
+
+/** The uses of a word in the index, in groups. */
+export async function senses(model, word, n) {
+  const found = await ask("senses", { model, word, n });
+  return { ...found, senses: found.senses.map((sense) => ({ ...sense, uses: sense.uses.map(spaced) })) };
+}
+
+/** A use with the text before each of its tokens. `text` is the sentence with the word in square brackets. */
+function spaced(use) {
+  let at = 0;
+  const pieces = use.tokens.map((token, k) => {
+    const piece = k > 0 && use.text[at] === " " ? " " : "";
+    at += piece.length + token.length + (k === use.position ? 2 : 0);
+    return piece;
+  });
+  return { ...use, pieces };
+}
+
 export async function characters(model, word) {
   return (await ask("words", { model, words: [word] })).results[0];
 }

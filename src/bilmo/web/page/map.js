@@ -1,8 +1,9 @@
 // View 3: a map of all uses of a word, and the same uses as a list. Knows: shared parts, the server.
 
 import { fill, h, number, roving, svg } from "./dom.js";
-import { heading, legend, mixControl, select, sentenceLine, shade, working } from "./parts.js";
-import { gamma, set, weights } from "./state.js";
+import { groups } from "./groups.js";
+import { heading, legend, mixControl, select, sentenceLine, shade, source, working } from "./parts.js";
+import { fromIndex, gamma, set, weights } from "./state.js";
 import { text } from "./texts.js";
 import { repeated, Uses } from "./uses.js";
 import { aligned, extent, plane, softmax } from "./vectors.js";
@@ -11,6 +12,7 @@ import { context } from "./words.js";
 const LABELLED = 24; // with more points, only the one in focus has its words beside it
 
 export function map(app) {
+  if (fromIndex(app.model)) return groups(app);
   const canvas = svg("svg", { class: "map", role: "group" }), caption = h("figcaption", {}, text.map.hint), list = h("div", { class: "sentences uses" }), chooser = h("div", { class: "toolbar" });
   const mix = mixControl(app.model.layers, app.learned, () => page && draw());
   let page = null;
@@ -130,6 +132,7 @@ export function map(app) {
     "div",
     { class: "view" },
     heading(text.map.heading, text.map.lead),
+    source(app.model, () => app.go("map")),
     h("div", { class: "columns wide" }, h("section", { class: "card" }, chooser, figure), h("div", {}, mix.element, h("section", { class: "card" }, h("h2", {}, text.map.list), list, legend()))),
   );
   new ResizeObserver(() => page?.points && draw()).observe(canvas);

@@ -2,7 +2,7 @@
 
 import { useToken } from "./api.js";
 import { fill, h, number, roving } from "./dom.js";
-import { gamma, set, weights } from "./state.js";
+import { fromIndex, gamma, set, weights } from "./state.js";
 import { text } from "./texts.js";
 import { softmax } from "./vectors.js";
 
@@ -32,6 +32,22 @@ export function shade(buttons, tokens, values, alike, chosen) {
     button.setAttribute("aria-label", label);
     button.title = values && !here ? number(value) : "";
   });
+}
+
+/** Where a use of the index stands. */
+export function placeOf({ file, line }) {
+  return h("small", { title: `${file}:${line}` }, `${file.split("/").at(-1)}:${line}`);
+}
+
+/** A choice between the sentences on the page and the index, if the model has one. */
+export function source(model, changed) {
+  if (!model.index) return null;
+  const choose = (value) => {
+    set({ uses: value }, true);
+    changed();
+    document.querySelector(".from select").focus(); // it was built again
+  };
+  return h("div", { class: "from" }, select(text.source.label, [["", text.source.page], ["index", text.source.index(model.index.uses)]], fromIndex(model) ? "index" : "", choose));
 }
 
 /** What the colours mean. */

@@ -2,10 +2,10 @@
 // Knows: the address. Blind to: the page.
 
 export const VIEWS = ["words", "pair", "map", "tasks", "how"];
-const FIRST = { view: "words", model: "", set: "", text: "", at: "", a: "", b: "", pick: "", w: "", gamma: "1", task: "", input: "", how: "", token: "" };
+const FIRST = { view: "words", model: "", set: "", text: "", at: "", a: "", b: "", pick: "", w: "", gamma: "1", task: "", input: "", how: "", token: "", uses: "", word: "" };
 /** The view; the model; name of the example sentences, or own sentences; the chosen word as `sentence.token`; the two
  *  sentences and the word chosen in them; weights of the layers and gamma; the task and its input; the sentence and the
- *  chosen token of "How it works". */
+ *  chosen token of "How it works"; "index" if uses are searched there, and the word whose uses are shown. */
 
 export const state = { ...FIRST };
 
@@ -25,6 +25,11 @@ export function set(changes, step = false) {
   if (address === location.hash) return;
   if (step) history.pushState(null, "", address);
   else history.replaceState(null, "", address);
+}
+
+/** Whether uses come from the index of the model, not from the sentences on the page. */
+export function fromIndex(model) {
+  return Boolean(model.index) && state.uses === "index";
 }
 
 /** The weight of each layer. */

@@ -1,9 +1,9 @@
 // View 1: sentences whose words can be chosen, and what is known of the chosen one. Knows: shared parts, the server.
 
-import { fillIn, similar } from "./api.js";
+import { fillIn, nearestUses, similar } from "./api.js";
 import { fill, h, number, percent } from "./dom.js";
-import { bars, field, heading, legend, mixControl, select, sentenceLine, shade, working } from "./parts.js";
-import { gamma, set, state, weights } from "./state.js";
+import { bars, field, heading, legend, mixControl, placeOf, select, sentenceLine, shade, source, working } from "./parts.js";
+import { fromIndex, gamma, set, state, weights } from "./state.js";
 import { text } from "./texts.js";
 import { Uses } from "./uses.js";
 import { softmax } from "./vectors.js";
@@ -34,10 +34,19 @@ export function words(app) {
       const { tokens } = page.sentences[s];
       shade(buttons, tokens, shades?.[s], (k) => tokens[k].toLowerCase() === word, page.at?.[0] === s ? page.at[1] : -1);
     });
-    if (page.at) showUses();
+    if (page.at && !fromIndex(app.model)) showUses();
   };
 
   const nearest = h("div", { class: "six" }), expected = h("div", { class: "eight" }), neighbours = h("div", { class: "chips" });
+
+  const searchIndex = () => {
+    const [s, k] = page.at;
+    working(nearest, () => nearestUses(app.model.name, page.sentences[s].tokens, k, 6), (found) => {
+      if (!fromIndex(app.model)) return;
+      const rows = found.map((use) => ({ name: [context(use, use.position, 8), " ", placeOf(use)], value: use.cosine, shown: number(use.cosine), far: use.cosine < 0 }));
+      fill(nearest, h("p", { class: "note" }, text.words.indexNote), h("div", { class: "found" }, bars(rows)));
+    });
+  };
 
   const showUses = () => {
     const { repeated, found } = page.uses.nearest(page.at, 6);
@@ -56,6 +65,7 @@ export function words(app) {
       panel,
       h("h2", { class: "chosen", "aria-live": "polite" }, h("span", { dir: "auto" }, word), h("small", {}, text.words.inSentence(s + 1))),
       h("h3", {}, text.words.uses),
+      source(model, show),
       nearest,
       h("h3", {}, text.words.expected),
       h("p", { class: "note" }, text.words.expectedNote),
@@ -64,6 +74,7 @@ export function words(app) {
       h("p", { class: "note" }, text.words.similarNote),
       neighbours,
     );
+    if (fromIndex(model)) searchIndex();
     if (model.softmax) working(expected, () => fillIn(model.name, tokens, k, 7), showExpected);
     else fill(expected, h("p", { class: "note" }, text.words.noSoftmax));
     if (model.words) working(neighbours, () => similar(model.name, word, 8), showNeighbours);
