@@ -43,10 +43,13 @@ def test_png_needs_the_extra(run):
         (("a b", "c d", "--mix", "all", "-o", "x.svg"), "one vector each"),
         (("a b", "c d", "--mix", "9", "-o", "x.svg"), "9"),
         (("a b", "c d", "--in", "none.txt", "-o", "x.svg"), "no such file"),
+        (("a b", "c d", "--in", "uses", "-o", "x.svg"), "found an index"),
         (("a b", "-o", "none/x.svg"), "does not exist"),
     ],
 )
 def test_a_mistake_is_one_line_and_nothing_is_written(run, arguments, message):
+    Path("uses").mkdir()
+    Path("uses/config.json").write_text('{"bilmo_index": 1}', encoding="utf-8")
     found = run("draw", "model", *arguments)
     assert found.code == 1 and message in found.err and found.err.count("\n") == 1, found
     assert not Path("x.svg").exists()

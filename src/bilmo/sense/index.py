@@ -159,7 +159,7 @@ class Index:
         found = self.search_at(model, sentence, position, topn, same_word=same_word)
         if not found:
             raise TextError(
-                f"{sentence[position]!r} is not used in {self.folder}; without same_word, other words are searched too"
+                f"{sentence[position]!r} is not used in {self.folder}, and only uses of the same word are searched"
             )
         return found
 

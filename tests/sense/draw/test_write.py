@@ -1,6 +1,7 @@
 """Pictures as files."""
 
 import sys
+from functools import partial
 
 import pytest
 
@@ -31,6 +32,14 @@ def test_png_is_drawn_by_resvg(tmp_path, picture):
     assert data.startswith(b"\x89PNG")
     width = int.from_bytes(data[16:20], "big")
     assert f'width="{width // write.SCALE}"' in picture
+
+
+def test_png_without_a_font_is_refused(tmp_path, picture, monkeypatch):
+    resvg = pytest.importorskip("resvg_py")
+    monkeypatch.setattr(resvg, "svg_to_bytes", partial(resvg.svg_to_bytes, skip_system_fonts=True))
+    with pytest.raises(ConfigError, match="PNG needs a font"):
+        write.write(tmp_path / "a.png", picture, "")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_other_extensions_and_a_missing_library_are_errors_before_anything_is_written(tmp_path, picture, monkeypatch):

@@ -55,6 +55,7 @@ def draw(
     from bilmo.formats.open import files_of
     from bilmo.sense import similarity
     from bilmo.sense.draw import heatmap, write
+    from bilmo.sense.index_folder import is_index
     from bilmo.sense.space import Space
     from bilmo.store.output import check_output
 
@@ -62,6 +63,8 @@ def draw(
         raise ConfigError(f"a picture shows one sentence or two; found {len(sentences)}. Put each sentence in quotes.")
     if text and len(sentences) == 1:
         raise ConfigError("--in is for two sentences; the layers of one are compared as they are")
+    if any(map(is_index, text or ())):
+        raise ConfigError("--in takes texts for the statistics; found an index")
     how = mix_of(mix)
     if how == "all":
         raise ConfigError("--mix is 'all'; words are compared by one vector each: mean, top, concat, or layer numbers")

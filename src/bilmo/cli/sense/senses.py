@@ -115,9 +115,9 @@ def draw(found: Senses, output: Path) -> None:
     names = [", ".join(sense.typical_words) for sense in found.senses]
     points = [[(use.x, use.y, use.text) for use in sense.uses] for sense in found.senses]
     note = "Each point is a use; the two axes are the main directions in which the vectors differ."
-    title = f"Uses of {found.word}"
+    heading = f"{found.word}: {found.total:,} uses"
     below = [
         article([escaped(use.text) for use in sense.uses[:ON_PAGE]], f"{place} · near: {name}")
         for place, (sense, name) in enumerate(zip(found.senses, names, strict=True), start=1)
     ]
-    write.write(output, scatter(title, names, points, note), title, "\n".join(below))
+    write.write(output, scatter(f"Uses of {found.word}", names, points, note), heading, "\n".join(below))

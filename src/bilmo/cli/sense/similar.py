@@ -68,7 +68,7 @@ def similar(
 
     if not all(word.strip() for word in words):
         raise TextError("a word is empty; give the words whose neighbours you want")
-    if any("[" in word and "]" in word for word in words):
+    if any({"[", "]"} & set(word) and len(word) > 1 for word in words):  # a bracket alone is a word
         _uses(model, words, text, number, same_word, LoadOptions(lang=lang, dictionary=dictionary, device=device), json)
         return
     if same_word:

@@ -19,7 +19,7 @@ LONGEST = 18
 """Characters of a label; longer ones are cut, and shown in full while the mouse is over them."""
 STYLE = """\
 svg { font-family: system-ui, "Noto Sans", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", \
-sans-serif; font-size: 14px; }
+"DejaVu Sans", "Liberation Sans", Helvetica, Arial, sans-serif; font-size: 14px; }
 .page { fill: #fff; }
 text { fill: #1c1c1e; }
 .title { font-weight: 600; }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bilmo.errors import ConfigError, need
+from bilmo.sense.draw.svg import SIZE, Drawing
 from bilmo.store.atomic import new_file
 from bilmo.tasks.core import html
 
@@ -37,13 +38,29 @@ def write(path: Path, svg: str, title: str, below: str = "") -> None:
     extension = check_extension(path)
     with new_file(path) as partial:
         if extension == ".png":
-            resvg = need("resvg_py", extra="draw", purpose="Writing PNG")
-            partial.write_bytes(bytes(resvg.svg_to_bytes(svg_string=svg, zoom=SCALE)))
+            partial.write_bytes(png(svg))
         elif extension == ".svg":
             partial.write_text(svg, encoding="utf-8", newline="\n")
         else:
             page = [html.header(escaped_title(title), STYLE), svg + below, html.FOOTER]
             partial.write_text("\n".join(page), encoding="utf-8", errors="backslashreplace", newline="\n")
+
+
+def png(svg: str) -> bytes:
+    """A picture as PNG, with the fonts of the system."""
+    resvg = need("resvg_py", extra="draw", purpose="Writing PNG")
+
+    def drawn(picture: str) -> bytes:
+        return bytes(resvg.svg_to_bytes(svg_string=picture, zoom=SCALE))
+
+    letter, nothing = Drawing(), Drawing()
+    letter.text(0, SIZE, "A")
+    nothing.text(0, SIZE, " ")
+    if drawn(letter.svg()) == drawn(nothing.svg()):
+        raise ConfigError(
+            "PNG needs a font, and none was found. Install one, such as DejaVu Sans, or write .svg or .html"
+        )
+    return drawn(svg)
 
 
 def escaped_title(title: str) -> str:
