@@ -1,10 +1,11 @@
 """Make and evaluate an included model: `python scripts/make_model.py en FOLDER`, or `zh`.
 
 FOLDER is prepared by make_text.py: FOLDER/text has the text to train on, FOLDER/unseen whole documents that are never
-trained on. The model is trained with the included recipe of the same name (an interrupted run resumes) and written to
-FOLDER/box in float16. There it is evaluated: by its perplexity on the unseen documents, next to a 5-gram model of the
-same text, and by the nearest words of randomly drawn words. The results go to the model card and to
-benchmarks/results.
+trained on. The model is trained with the included recipe of the same name (an interrupted run resumes). The English
+model has a second stage: that model was trained on the older texts alone; it is made larger by grow_model.py and
+trained further on all texts. The result is written to FOLDER/box in float16. There it is evaluated: by its perplexity
+on the unseen documents, next to a 5-gram model of the same text, and by the nearest words of randomly drawn words. The
+results go to the model card and to benchmarks/results.
 """
 
 from __future__ import annotations
@@ -25,15 +26,20 @@ from bilmo.ids.vocab import MARKS, Vocab
 from bilmo.store.model_folder import CARD
 from bilmo.text.files import lines
 from bilmo.text.split import splitter
+from bilmo.training import corpus as corpora
 from bilmo.training import recipe as recipes
 from bilmo.training.corpus import Corpus
 from bilmo.training.events import Evaluation
 from bilmo.training.recipe import Recipe
-from bilmo.training.run import train
+from bilmo.training.run import Base, all_lines, train
 
 HERE = Path(__file__).parent
 BENCHMARKS = HERE.parent / "benchmarks"
-sys.path.append(str(BENCHMARKS))
+SECOND = {"en": HERE / "en_second_stage.toml"}
+"""Recipes of second stages."""
+sys.path += [str(BENCHMARKS), str(HERE)]
+from grow_model import grow  # noqa: E402
+from make_text import OLDER  # noqa: E402
 from ngrams import KneserNey, perplexity  # noqa: E402
 
 BANDS = ((1, 100), (100, 1_000), (1_000, 5_000), (5_000, 10_000), (10_000, 20_000))
@@ -48,23 +54,39 @@ a 5-gram model (interpolated, modified Kneser-Ney) of the whole training text, w
 """
 
 
-def recipe_of(name: str, folder: Path) -> Recipe:
-    """The included recipe; word vectors that it names are in the folder."""
-    recipe = recipes.read(name)
-    vectors = recipe.network.vectors_file
+def recipe_of(recipe: str, name: str, folder: Path) -> Recipe:
+    """A recipe for the model of this name; word vectors that the recipe names are in the folder."""
+    found = recipes.read(recipe)
+    vectors = found.network.vectors_file
     if vectors is None:
-        return recipe
+        return found
     if not (folder / vectors).exists():
         sys.exit(f"{folder}: needs the word vectors {vectors}. Run: python scripts/make_text.py {name} {folder}")
-    kinds = recipe.network.words.removesuffix(str(vectors))
-    return recipes.read(name, {"words": f"{kinds}{folder / vectors}"})
+    kinds = found.network.words.removesuffix(str(vectors))
+    return recipes.read(recipe, {"words": f"{kinds}{folder / vectors}"})
 
 
 def train_model(name: str, folder: Path) -> None:
-    """Train to the end, like `bilmo train FOLDER/text -o FOLDER/model --recipe NAME`."""
-    for event in train([folder / "text"], folder / "model", recipe_of(name, folder)):
+    """Train FOLDER/model to the end, in one stage or two."""
+    if name not in SECOND:
+        train_stage([folder / "text"], folder / "model", recipe_of(name, name, folder))
+        return
+    recipe = recipe_of(str(SECOND[name]), name, folder)
+    first, words, grown = folder / "first", folder / "words", folder / "grown"
+    train_stage([folder / "text" / f"{kind}.txt" for kind in OLDER[name]], first, recipe_of(name, name, folder))
+    if not words.exists():
+        text = recipe.text
+        corpora.build(all_lines([folder / "text"]), text.lang, words, held_out=text.held_out, seed=recipe.train.seed)
+    if not grown.exists():
+        layouts.write(grow(settled(layouts.read(first)), recipe, Corpus(words)), grown, "bilmo")
+    train_stage([folder / "text"], folder / "model", recipe, Base(layouts.read(grown), "grown", add_words=0))
+
+
+def train_stage(texts: list[Path], model: Path, recipe: Recipe, base: Base | None = None) -> None:
+    """One training run, like `bilmo train` or, of a model that is there, `bilmo finetune`."""
+    for event in train(texts, model, recipe, base):
         if isinstance(event, Evaluation):
-            print(f"step {event.number:,}: held-out perplexity {event.mean:.1f}", flush=True)
+            print(f"{model.name}, step {event.number:,}: held-out perplexity {event.mean:.1f}", flush=True)
 
 
 def write_box(name: str, folder: Path) -> Path:
@@ -141,7 +163,7 @@ def main(name: str, folder: Path) -> None:
     box = write_box(name, folder)
     elmo = load(box)
     tables = perplexity_tables(elmo, name, folder)
-    limits = (HERE / "limits" / f"{name}.md").read_text(encoding="utf-8")
+    limits = (HERE / "cards" / f"{name}.md").read_text(encoding="utf-8")
     card = (box / CARD).read_text(encoding="utf-8").replace(f":{folder}/", ":")  # files are named without the folder
     (box / CARD).write_text(f"{card}\n{EVALUATION}\n{tables}\n{limits}", encoding="utf-8")
     (BENCHMARKS / "results" / f"{name}.md").write_text(

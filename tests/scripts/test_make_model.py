@@ -9,9 +9,14 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 import bilmo
+import small_runs
+from bilmo.embed.loaded import LoadedModel
+from bilmo.store.card import fact_in
+from bilmo.training.corpus import Corpus
 from small_runs import threads, write_text
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
@@ -31,12 +36,9 @@ def script(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_a_model_is_trained_evaluated_and_documented(tmp_path, monkeypatch, capsys):
     script = script_for_tiny_models(tmp_path, monkeypatch)
     write_text(tmp_path)
-    for part, lines in (("text", 120), ("unseen", 30)):
-        (tmp_path / part).mkdir()
-        write_text(tmp_path / part, lines, name="novels.txt")
-        (tmp_path / part / "recipe.toml").unlink()
+    monkeypatch.setattr(script, "SECOND", {})
     with threads(1):
-        script.main("en", tmp_path)
+        script.main("en", folder_with_text(tmp_path, "novels"))
     card = (tmp_path / "box" / "en" / "README.md").read_text(encoding="utf-8")
     page = (tmp_path / "results" / "en.md").read_text(encoding="utf-8")
     for part in ("## Evaluation on unseen text", "| perplexity on unseen text | novels ", "| novels | "):
@@ -55,28 +57,69 @@ def script_for_tiny_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> M
     monkeypatch.setattr(
         module.recipes,
         "read",
-        lambda _, *changes, real=module.recipes.read: real(str(tmp_path / "recipe.toml"), *changes),
+        lambda name, *changes, real=module.recipes.read: real(
+            name if name.endswith(".toml") else str(tmp_path / "recipe.toml"), *changes
+        ),
     )
     return module
 
 
-def test_word_vectors_are_read_from_the_folder_and_named_without_it(tmp_path, monkeypatch):
+def test_a_second_stage_makes_the_model_larger_and_trains_it_on_all_texts(tmp_path, monkeypatch, capsys):
     script = script_for_tiny_models(tmp_path, monkeypatch)
     write_text(tmp_path)
     recipe = (tmp_path / "recipe.toml").read_text(encoding="utf-8")
-    recipe = recipe.replace("[network]", '[network]\nwords = "chars+vectors:given.txt"')
-    (tmp_path / "recipe.toml").write_text(recipe, encoding="utf-8")
+    second = recipe.replace("[network]", '[network]\nwords = "chars+vectors:given.txt"').replace(
+        "width = 8", "width = 9"
+    )
+    (tmp_path / "second.toml").write_text(second, encoding="utf-8")
+    monkeypatch.setattr(script, "SECOND", {"en": tmp_path / "second.toml"})
+    monkeypatch.setattr(script, "OLDER", {"en": ("novels",)})
     with pytest.raises(SystemExit, match=r"given\.txt.*make_text\.py en"):
-        script.recipe_of("en", tmp_path)
+        script.main("en", folder_with_text(tmp_path, "novels", "news"))
     (tmp_path / "given.txt").write_text("the 1 2\ncat 3 4\n", encoding="utf-8")
-    for part, lines in (("text", 120), ("unseen", 30)):
-        (tmp_path / part).mkdir()
-        write_text(tmp_path / part, lines, name="novels.txt")
-        (tmp_path / part / "recipe.toml").unlink()
     with threads(1):
         script.main("en", tmp_path)
+    printed = capsys.readouterr().out
+    assert "first, step 12" in printed and "model, step 12" in printed
     card = (tmp_path / "box" / "en" / "README.md").read_text(encoding="utf-8")
-    assert 'words = "chars+vectors:given.txt"' in card and str(tmp_path) not in card
+    assert str(tmp_path) not in card and "2 wide, given, frozen" in card
+    assert fact_in(card, "text") == "news.txt, novels.txt"
+    assert bilmo.load(tmp_path / "box" / "en").embed("the cat").vectors.shape == (2, 18)
+
+
+def folder_with_text(folder: Path, *kinds: str) -> Path:
+    """The folder that make_text.py prepares, with tiny texts."""
+    for part, lines in (("text", 120), ("unseen", 30)):
+        (folder / part).mkdir()
+        for kind in kinds:
+            write_text(folder / part, lines, name=f"{kind}.txt")
+        (folder / part / "recipe.toml").unlink()
+    return folder
+
+
+def test_a_larger_model_gives_the_same_vectors_and_probabilities(tmp_path, monkeypatch):
+    grow = script("grow_model", monkeypatch).grow
+    write_text(tmp_path)
+    small = small_runs.loop(tmp_path, vocab_size=9).bundle()
+    assert small.start is not None
+    (tmp_path / "given.txt").write_text("the 1 2\ncat 3 4\n", encoding="utf-8")
+    vectors = f"chars+vectors:{tmp_path / 'given.txt'}"
+    recipe = small_runs.recipe(tmp_path, words=vectors, width=9, vocab_size=11)
+    corpus = Corpus(tmp_path / "corpus")
+    large = grow(small, recipe, corpus)
+    assert large.vocab is not None and len(large.vocab) == 11 and large.config.width == 9
+    old, new = LoadedModel(small), LoadedModel(large)
+    sentences = [["the", "cat", "sat", "."], ["字", "unseen"], []]
+    for before, after in zip(old.layers(sentences), new.layers(sentences), strict=True):
+        for direction in (0, 1):
+            half = after[..., 9 * direction : 9 * direction + 8]
+            assert np.allclose(half, before[..., 8 * direction : 8 * direction + 8], atol=1e-6)
+    before, after = (np.exp(model.log_probs_at(["the", "cat"], 1)) for model in (old, new))
+    kept = [word for word in old.bundle.vocab.words if word != "<UNK>"]  # type: ignore[union-attr]
+    assert len(kept) == 8
+    assert np.allclose(after[:, large.vocab.ids(kept)], before[:, small.vocab.ids(kept)], atol=1e-6)  # type: ignore[union-attr]
+    unknown = [large.vocab.unknown, *range(9, 11)]
+    assert np.allclose(after[:, unknown].sum(axis=1), before[:, small.vocab.unknown], atol=1e-6)  # type: ignore[union-attr]
 
 
 def test_a_folder_without_text_is_refused(tmp_path, monkeypatch):
