@@ -1,7 +1,4 @@
-"""The program `bilmo` on several processes, connected as torchrun connects them, on this machine.
-
-The processes are forked from one that has imported torch, because each would need seconds to import it.
-"""
+"""The program `bilmo` on several processes, connected as torchrun connects them, on this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +19,8 @@ from program import Result, SignalAfter, program
 SECONDS = 240
 """More than any run of the tests takes."""
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["bilmo.training.run", "bilmo.cli.app", "program", "together"])
+"""Processes are forked from one that has imported torch, because each would need seconds to import it."""
+FORKS.set_forkserver_preload(["bilmo.training.run", "bilmo.cli.app", "program", "together", "fuzz.worker"])
 
 
 def together(

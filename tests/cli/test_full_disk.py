@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from bilmo.embed import job
 from bilmo.embed.loaded import settled
 from bilmo.formats import open as layouts
 from program import program
 
 from old_models import write_hdf5
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs limits")
-LIMITED = """
-import resource, sys
-import bilmo.embed.job
-from bilmo.cli.app import main
+if sys.platform == "win32":
+    pytest.skip("needs limits", allow_module_level=True)
+import resource
 
-bilmo.embed.job.PART_TOKENS = 60
-limit = int(sys.argv.pop(1))
-resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
-main()
-"""
-"""The program, in a process that cannot write files of more than so many bytes, but any number of small parts."""
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """Within it this process cannot write files of more than so many bytes, as if the disk were full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +40,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "model"
 
 
-def limited(folder: Path, limit: int, *arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", LIMITED, str(limit), *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-
-
 @pytest.mark.parametrize("ending", [".h5", ".npz", ".npy", ".jsonl", ".jsonl.gz", ".parquet"])
-def test_parts_are_kept_when_they_cannot_be_joined(tmp_path, model, ending):
+def test_parts_are_kept_when_they_cannot_be_joined(tmp_path, model, ending, monkeypatch):
     if ending == ".parquet":
         pytest.importorskip("pyarrow")
     (tmp_path / "text.txt").write_text("".join(f"w{n}\n" for n in range(150)))
@@ -52,10 +51,11 @@ def test_parts_are_kept_when_they_cannot_be_joined(tmp_path, model, ending):
     for file in tmp_path.glob("v*"):
         file.unlink()
     work = tmp_path / f".v{ending}.parts"
-    found = limited(tmp_path, size - 1000, *command)
-    assert (found.returncode, found.stdout) == (1, "")
-    assert f"v{ending}: cannot be written (File too large)" in found.stderr
-    assert "Traceback" not in found.stderr
+    monkeypatch.setattr(job, "PART_TOKENS", 60)  # any number of small parts fit
+    with largest_file(size - 1000):
+        found = program(tmp_path, *command)
+    assert (found.code, found.out) == (1, "")
+    assert f"v{ending}: cannot be written (File too large)" in found.err
     assert sorted(path.name for path in tmp_path.iterdir()) == [work.name, "text.txt"]
     assert list(tmp_path.rglob("*.partial")) == []
     again = program(tmp_path, *command)
@@ -66,7 +66,8 @@ def test_parts_are_kept_when_they_cannot_be_joined(tmp_path, model, ending):
 @pytest.mark.parametrize("limit", [0, 500, 3000, 9000])
 def test_a_model_that_cannot_be_written_leaves_nothing(tmp_path, model, limit):
     for to in ("allennlp", "bilmo"):
-        found = limited(tmp_path, limit, "convert", model, "new", "--to", to)
-        assert (found.returncode, found.stdout) == (1, "")
-        assert found.stderr.startswith("bilmo: new: cannot be written (") and "File too large" in found.stderr
+        with largest_file(limit):
+            found = program(tmp_path, "convert", model, "new", "--to", to)
+        assert (found.code, found.out) == (1, "")
+        assert found.err.startswith("bilmo: new: cannot be written (") and "File too large" in found.err
         assert list(tmp_path.iterdir()) == []

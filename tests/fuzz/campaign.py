@@ -24,7 +24,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -32,8 +31,10 @@ from typing import Any
 
 from bilmo.progress import advancing
 from bilmo.store.atomic import new_file
+from fuzz import worker
 from fuzz.all import TARGETS
 from fuzz.target import OTHER, REFUSED, SAME
+from together import FORKS
 
 HERE = Path(__file__).parent
 REGRESSIONS = HERE / "regressions"
@@ -67,52 +68,41 @@ class Process:
     def __init__(self, name: str) -> None:
         memory = Path("/dev/shm")
         self.root = Path(tempfile.mkdtemp(prefix="bilmo-fuzz-", dir=memory if memory.is_dir() else None))
-        self.errors = (self.root / "errors").open("w+", errors="replace")
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "fuzz.worker", name, str(self.root / "box")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.errors,
-            text=True,
-            env=environment,
-            start_new_session=True,  # Ctrl-C is for the campaign, not for the case that is being tried
-        )
-        assert self.process.stdin and self.process.stdout
-        self._orders, self._answers = self.process.stdin, self.process.stdout
-        if self._answers.readline() != "ready\n":
+        self._orders, theirs = FORKS.Pipe()
+        self.process = FORKS.Process(target=worker.work, args=(name, self.root, theirs))
+        self.process.start()
+        theirs.close()
+        try:
+            self._orders.recv()
+        except EOFError:
             said = self.said()
             self.close()
-            raise CannotBePrepared(said)
+            raise CannotBePrepared(said) from None
 
     def ask(self, **order: Any) -> dict[str, Any]:
         """Send an order and wait for the answer; if the process ends, the case that it was at is the failure."""
-        self._orders.write(json.dumps(order) + "\n")
-        self._orders.flush()
-        answer = self._answers.readline()
-        if answer:
-            return dict(json.loads(answer))
-        code = self.process.wait()
+        try:
+            self._orders.send(order)
+            return dict(self._orders.recv())
+        except (EOFError, ConnectionError):
+            self.process.join()
         said = self.said()
         hang = "Timeout (" in said
         current = json.loads((self.root / "box" / "current.json").read_text())
         frames = [line.strip().split("/bilmo/")[1] for line in said.splitlines() if "/bilmo/" in line]
-        where = f"{'hang' if hang else f'crash, code {code}'} {frames[0] if frames else said[-300:]}"
+        where = f"{'hang' if hang else f'crash, code {self.process.exitcode}'} {frames[0] if frames else said[-300:]}"
         failure = {"case": current["case"], "where": where, "message": "\n    ".join([where, *frames[1:6]])}
         counts = Counter(current["counts"]) + Counter({"failed": 1})
         return {"counts": counts, "failures": [failure], "ended": True}
 
     def said(self) -> str:
         """What the process wrote to standard error, which is much only if it crashed."""
-        self.errors.seek(0)
-        return self.errors.read()
+        errors = self.root / worker.ERRORS
+        return errors.read_text(errors="replace") if errors.exists() else ""
 
     def close(self) -> None:
-        with suppress(BrokenPipeError):  # it has ended
-            self._orders.close()
-        self.process.wait()
-        self._answers.close()
-        self.errors.close()
+        self._orders.close()
+        self.process.join()
         shutil.rmtree(self.root, ignore_errors=True)
 
 
@@ -173,8 +163,8 @@ class Campaign:
     def stop(self) -> None:
         """End all workers."""
         self._stopped = True
-        for worker in list(self._processes.values()):
-            worker.process.kill()
+        for each in list(self._processes.values()):
+            each.process.kill()
 
 
 def commit() -> str:

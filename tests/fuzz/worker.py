@@ -1,7 +1,7 @@
 """The process in which cases run: it takes orders from the campaign, and may crash or hang.
 
-An order is one line of JSON with a seed and a number of cases, or with one case. The answer is one line of JSON. Before
-each case, the case is written to a file, where the campaign finds it if the process ends.
+An order has a seed and a number of cases, or one case. Before each case, the case is written to a file, where the
+campaign finds it if the process ends.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import tempfile
 import traceback
 from collections import Counter
 from contextlib import suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from fuzz.target import Box, Failure, Target
 
 SLOWEST = 30
 """Seconds after which a case is a hang."""
+ERRORS = "errors"
+"""File with what the process wrote to standard error."""
 MOST_MEMORY = 4 << 30
 """Bytes that a case may add to the memory of the process."""
 
@@ -113,39 +116,39 @@ def place_of(error: BaseException) -> str:
     return " ".join(filter(None, (type(error).__name__, what, place)))
 
 
-def main() -> None:
-    """Take orders until the end of standard input."""
-    name, root = sys.argv[1:]
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever a case prints goes to standard error
+def work(name: str, folder: Path, orders: Connection) -> None:
+    """Take orders until there are no more; whatever a case prints goes to a file."""
+    os.setsid()  # Ctrl-C is for the campaign, not for the case that is being tried
+    errors = os.open(folder / ERRORS, os.O_WRONLY | os.O_CREAT, 0o600)
+    os.dup2(errors, 1)
+    os.dup2(errors, 2)
     faulthandler.enable()
     torch.set_num_threads(1)
     atomic.PUBLISH_SECONDS = 0.0  # do not wait for another process that may be publishing
-    box = Box(Path(root))
+    box = Box(folder / "box")
     places = {"TMPDIR": "tmp", "HOME": "home", "BILMO_CACHE": "cache", "XDG_CACHE_HOME": "cache"}
     places["TORCHINDUCTOR_CACHE_DIR"] = "tmp"  # torch makes this folder when an optimizer is first used
-    for variable, folder in places.items():
-        os.environ[variable] = str(box.root / folder)
+    for variable, place in places.items():
+        os.environ[variable] = str(box.root / place)
     tempfile.tempdir = None  # it may have been looked up already
     os.chdir(box.root / "home")
     sys.dont_write_bytecode = True
-    GUARD.start(box.root / folder for folder in ("case", "tmp", "cache", "streams"))
+    GUARD.start(box.root / place for place in ("case", "tmp", "cache", "streams"))
     target = TARGETS[name]()
     target.prepare(box)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MOST_MEMORY, resource.RLIM_INFINITY))
-    print("ready", file=answers, flush=True)
-    for line in sys.stdin:
-        order = json.loads(line)
-        worker = Worker(target, box)
-        if "case" in order:
-            with suppress(Found):
-                worker.one(order["case"], known=[])
-        else:
-            worker.some(order["number"], order["seed"], order["known"])
-        answer = {"counts": worker.counts, "failures": list(worker.failures.values())}
-        print(json.dumps(answer), file=answers, flush=True)
+    orders.send("ready")
+    with suppress(EOFError):
+        while order := orders.recv():
+            orders.send(answer(Worker(target, box), order))
 
 
-if __name__ == "__main__":
-    main()
+def answer(worker: Worker, order: dict[str, Any]) -> dict[str, Any]:
+    """Carry out one order."""
+    if "case" in order:
+        with suppress(Found):
+            worker.one(order["case"], known=[])
+    else:
+        worker.some(order["number"], order["seed"], order["known"])
+    return {"counts": worker.counts, "failures": list(worker.failures.values())}
