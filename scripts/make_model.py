@@ -24,14 +24,14 @@ from bilmo.embed.perplexity import score
 from bilmo.formats import open as layouts
 from bilmo.ids.vocab import MARKS, Vocab
 from bilmo.store.model_folder import CARD
-from bilmo.text.files import lines
+from bilmo.text.files import all_lines, lines
 from bilmo.text.split import splitter
 from bilmo.training import corpus as corpora
 from bilmo.training import recipe as recipes
 from bilmo.training.corpus import Corpus
 from bilmo.training.events import Evaluation
 from bilmo.training.recipe import Recipe
-from bilmo.training.run import Base, all_lines, train
+from bilmo.training.run import Base, train
 
 HERE = Path(__file__).parent
 BENCHMARKS = HERE.parent / "benchmarks"
