@@ -39,9 +39,9 @@ TRAIN_USES = 40
 """Uses per cell from which k-means learns."""
 CODE_WIDTH = 4
 """Numbers of a vector that become one code of four bits."""
-PROBED = 0.04
+PROBED = 0.08
 """Share of the cells that a search reads; at least LEAST_PROBED."""
-LEAST_PROBED = 16
+LEAST_PROBED = 32
 CANDIDATES = 20
 """Codes whose vectors are compared exactly, for each use that is wanted; at least LEAST_CANDIDATES."""
 LEAST_CANDIDATES = 200
