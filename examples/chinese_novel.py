@@ -17,7 +17,7 @@ TRAVELLERS, COOKS = ("李云", "王月", "陈山"), ("张三", "赵四", "孙五
 PLACES, DISHES = ("京城", "江南", "山中", "海边"), ("豆腐", "面条", "饺子", "鱼汤")
 
 
-def story(lines: int = 1500) -> str:
+def story(lines: int = 1000) -> str:
     """A text in which travellers and cooks appear in different contexts."""
     draw = random.Random(0)
     found = []
