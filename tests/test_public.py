@@ -35,6 +35,7 @@ INTERNAL = {
     "Translator": ESTIMATOR,
     "Disambiguator": {"choose", "restore", "use"},
     "Embedder": {"carried", "set_carried", "embed_rows", "sentences"},
+    "Index": {"search_at", "some_words", "uses_of"},
     "BiLM": {"reset_parameters", "prepared", "layers"},
 }
 """Methods that only bilmo itself uses."""

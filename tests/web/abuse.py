@@ -61,7 +61,7 @@ class Abuse:
     async def run(self, seconds: float, pid: int) -> None:
         """All clients, for some time."""
         self.until = time.monotonic() + seconds
-        kinds = (self.proper, self.proper, self.proper, self.malformed, self.too_large, self.cut, self.garbage)
+        kinds = (*[self.proper] * 3, self.senses, self.malformed, self.too_large, self.cut, self.garbage)
         slow = (self.slow_header, self.slow_body, self.slow_reader)
         clients = [self.client(kinds) for _ in range(CLIENTS)] + [self.client([kind]) for kind in slow]
         await asyncio.gather(self.watch(pid), *clients)
@@ -103,6 +103,14 @@ class Abuse:
             wanted = (self.layers if layers else self.vectors)[k]
             wanted = wanted.mean(axis=-2) if pool else wanted
             assert np.abs(got - wanted).max() < 1e-5, "another vector"
+
+    async def senses(self) -> None:
+        """The uses of a word, in groups."""
+        chosen = self.draw.sample(self.texts, self.draw.randrange(1, 30))
+        status, _, found = await self.ask("/senses", {"word": "bank", "among": chosen})
+        assert status in (200, 429), (status, found)
+        if status == 200:
+            assert json.loads(found)["uses"] == sum(text.split().count("bank") for text in chosen)
 
     async def malformed(self) -> None:
         """Bodies that are no request."""
