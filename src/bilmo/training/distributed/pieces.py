@@ -21,7 +21,7 @@ from bilmo.workers import Workers, check_number
 Side = Literal["train", "held_out"]
 SIDES: tuple[Side, ...] = ("train", "held_out")
 PIECE = 1 << 20
-"""Characters of a piece of the text: about a second of work. It ends with a line."""
+"""Characters of a piece of the text: about half a second of work. It ends with a line."""
 
 
 @dataclass(frozen=True)
