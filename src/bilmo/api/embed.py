@@ -204,8 +204,8 @@ def word_cache(
 ) -> int:
     """Compute the vectors of words without context once and write them to a file, as `bilmo word-cache` does.
 
-    `bilmo.load(model, word_cache=FILE)` uses them. Words that are not in the file are computed as usual, so the file
-    never changes a result. Returns the number of words in the file.
+    `bilmo.load(model, word_cache=FILE)` uses them. Words that are not in the file are computed as usual. The file
+    changes vectors only by rounding. Returns the number of words in the file.
 
     model: the name or the path of a model.
     texts: files or folders of words, separated by spaces or line ends.

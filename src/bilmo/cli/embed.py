@@ -83,7 +83,9 @@ def embed(
     batch_tokens: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Number of tokens computed at once; does not change the vectors.", show_default="automatic"
+            min=1,
+            help="Maximum number of tokens computed at once; changes vectors only by rounding.",
+            show_default="automatic",
         ),
     ] = None,
     workers: Workers = 1,

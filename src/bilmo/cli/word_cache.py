@@ -27,7 +27,7 @@ def word_cache(
     """Compute the context-free vectors of a list of words once, to speed up later runs with the same model.
 
     Use the file with `bilmo embed --word-cache FILE` or `bilmo.load(..., word_cache=FILE)`, and with the same
-    `--precision`. Words that are not in the file are computed as usual, so the file never changes a result.
+    `--precision`. Words that are not in the file are computed as usual. The file changes vectors only by rounding.
     """
     from bilmo.api import embed as api
 

@@ -119,7 +119,7 @@ class Embedder(LoadedModel):
         dtype: "float16" takes half the space and keeps about three digits.
         normalize: vectors of length 1, so that their dot product is their cosine; zeros stay zeros.
         as_tensor: torch tensors on the device of the model instead of numpy arrays.
-        batch_tokens: maximum number of tokens computed at once, in this call; it changes no vector.
+        batch_tokens: maximum number of tokens computed at once, in this call; it changes vectors only by rounding.
         progress: show a progress bar on a terminal or in a notebook.
         """
         check(mix, pool, dtype, batch_tokens)

@@ -47,7 +47,8 @@ def load(
         tokenized is kept).
     dictionary: a file of words that are never split, one per line, for Chinese text; it replaces the one that the model
         may have.
-    batch_tokens: maximum number of tokens computed at once; a larger batch needs more memory and changes no vector.
+    batch_tokens: maximum number of tokens computed at once; a larger batch needs more memory, and changes vectors only
+        by rounding.
     precision: "int8" computes matrix products with 8-bit integers, which makes large models faster; its vectors are
         close to those of "float32", but not equal.
     device: where the network computes: "cpu", "cuda", "cuda:1", "mps", or "auto" for a CUDA GPU if there is one. The

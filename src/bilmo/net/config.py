@@ -142,7 +142,7 @@ class CellConfig:
     project: bool = True
     """LSTM only: the cells' output goes through a linear map, without bias, to the network's width."""
     cell_clip: float | None = 3.0
-    """LSTM only: bound on the memory; None sets no bound."""
+    """LSTM only: bound on the cell state; None sets no bound."""
     projection_clip: float | None = 3.0
     """Bound on the projected output; None sets no bound."""
     forget_bias: float = 1.0

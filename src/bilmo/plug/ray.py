@@ -164,7 +164,7 @@ class ShardActor:
         self._elmo = _loaded(model, model_hash, loading)
 
     def embed(self, shard: Shard, settings: EmbedSettings, field: str | None, overwrite: bool) -> Embedded:
-        """Embed a shard, or take it up where an actor that was lost has stopped."""
+        """Embed a shard, or continue where an actor that was lost has stopped."""
         done = None if overwrite else _finished(shard, settings.about(self._elmo))
         if done is not None:
             return done

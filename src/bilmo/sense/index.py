@@ -90,12 +90,15 @@ class Index:
         slow = sum(added.uses for added in self.config.texts if added.approximate)
         if slow and not nearest_uses.installed():
             log.info(
-                "%s: all %s uses are compared; search is faster with faiss: pip install 'bilmo[search]'", self, slow
+                "%s: all %s uses are compared; search is faster with faiss: pip install 'bilmo[search]', or in a "
+                "clone: pip install '.[search]'",
+                self,
+                slow,
             )
 
     @classmethod
     def open(cls, folder: str | PathLike[str]) -> Self:
-        """Open an index at once. Large files are read in place, and each block is checked when it is first read."""
+        """Open an index immediately: large files are read in place, and each block is checked when it is first read."""
         return cls(Path(folder))
 
     @classmethod

@@ -224,7 +224,7 @@ class Segment:
         return unpacked(self._files[VECTORS].take(uses))
 
     def uses_of(self, word: str) -> NDArray[np.intp]:
-        """The numbers of all uses of a word, whether its letters are large or small."""
+        """The numbers of all uses of a word, in upper and lower case."""
         wanted = self._numbers.get(word.casefold(), [])
         return np.flatnonzero(np.isin(self._files[WORDS].part(0, len(self)), wanted)) if wanted else _NONE
 

@@ -189,7 +189,7 @@ def _words(places: Iterable[Place]) -> Counter[str]:
 
 
 def _folded(words: Iterable[str]) -> Counter[str]:
-    """How often words occur, whether their letters are large or small."""
+    """How often words occur, in upper and lower case together."""
     return Counter(word.casefold() for word in words)
 
 

@@ -14,7 +14,7 @@ checkpoints, `new_files` for the best result so far.
         run.start()
         ...
 
-Nothing is removed but what has a name that a run gives to its own files; links are neither followed nor removed.
+Only files with names that runs give to their own files are removed; links are neither followed nor removed.
 
 Knows: filelock, JSON. Blind to: what the run computes.
 """

@@ -1,7 +1,7 @@
 """The training loop: steps through the text and evaluations on held-out text, as events.
 
 Every random number of a step follows from the seed, the epoch and the step in it, so a run that is stopped anywhere
-and resumed does exactly what an undisturbed one does.
+and resumed does exactly what an uninterrupted one does.
 
 Knows: model, loss, optimizer, windows. Blind to: files, where text comes from, who reads the events.
 """

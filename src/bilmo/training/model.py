@@ -80,7 +80,7 @@ class TrainingOptions:
     vector_dropout: float = 0.0
     """Share of a step's distinct words that are read without their given vector."""
     bfloat16_products: bool = False
-    """Multiply in bfloat16; weights, sums and the memory of an LSTM stay float32."""
+    """Multiply in bfloat16; weights, sums and the cell state of an LSTM stay float32."""
 
 
 class LanguageModel(nn.Module):

@@ -100,7 +100,7 @@ class NetworkRecipe:
     skip: bool = True
     """From the second layer on, the input of a layer is added to its output."""
     cell_clip: float | None = 3.0
-    """Bound on memory and projection of an LSTM; none or inf for no bound."""
+    """Bound on the cell state and the projection of an LSTM; none or inf for no bound."""
 
     def __post_init__(self) -> None:
         for name in ("char_width", "max_characters", "table_width", "cells", "width", "layers"):
@@ -269,7 +269,7 @@ def _check(recipe: Any, name: str, sound: Callable[[Any], bool], needed: str) ->
 
 
 def read(name: str, changes: dict[str, Any] | None = None) -> Recipe:
-    """A shipped recipe by name, or a TOML file; `changes` replaces single settings, by name."""
+    """An included recipe by name, or a TOML file; `changes` replaces single settings, by name."""
     if name in SHIPPED:
         text, where = (files("bilmo.training") / "recipes" / f"{name}.toml").read_text(encoding="utf-8"), name
     else:

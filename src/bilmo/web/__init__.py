@@ -1,1 +1,1 @@
-"""An HTTP server for models and fitted tasks, and a page that shows what vectors know."""
+"""An HTTP server for models and fitted tasks, and a page for a browser."""

@@ -42,7 +42,7 @@ def index(
 
     The index keeps the sentences too, so the texts are not needed to search it. The same command resumes an
     interrupted run. Above 100,000 uses, search is fast only if faiss is installed when the index is built:
-    `pip install 'bilmo[search]'`.
+    `pip install 'bilmo[search]'`, or in a clone `pip install '.[search]'`.
     """
     from bilmo.cli.show import indexing as show
     from bilmo.embed.options import LoadOptions

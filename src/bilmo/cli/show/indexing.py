@@ -57,7 +57,10 @@ def _indexing(events: Iterator[Event], output: Path) -> None:
             event = next(events)
     assert isinstance(event, Finished), "a run ends with this event, or with an error"
     if event.uses > EXACT_USES and not event.approximate:
-        note("faiss is not installed, so a search compares all uses; for fast search: pip install 'bilmo[search]'")
+        note(
+            "faiss is not installed, so a search compares all uses; for fast search: pip install 'bilmo[search]', "
+            "or in a clone: pip install '.[search]'"
+        )
     added = "" if event.uses == event.all_uses else f"; {event.all_uses:,} uses in all"
     print(f"{output}: {event.uses:,} uses in {event.sentences:,} sentences{added}")
 

@@ -91,11 +91,11 @@ def predict(
     """Predict with a saved task. Labels in the input are ignored.
 
     The format of the input is detected from its name and its first lines, and reported. Lines that start with a trained
-    label and a tab are read as `label<TAB>text`. `label text` is recognized only if the training examples had this
-    format. CSV and TSV may have a single column of texts, or a first row with column names. Raw text for a tagger is
-    split into sentences and tokens according to `--lang` of `bilmo fit`. Pairs for entailment may be lines with two
-    texts and a tab between them. A single question can be asked with `--context` and `--question`. Word senses are
-    predicted from raw text, or for the words that are marked in an XML file.
+    label and a tab are read as `label<TAB>text`. Lines of the form `label text` are recognized only if the training
+    examples had this format. CSV and TSV may have a single column of texts, or a first row with column names. Raw text
+    for a tagger is split into sentences and tokens according to `--lang` of `bilmo fit`. Pairs for entailment may be
+    lines with two texts and a tab between them. A single question can be asked with `--context` and `--question`. Word
+    senses are predicted from raw text, or for the words that are marked in an XML file.
     """
     from bilmo import progress
     from bilmo.cli.show import messages

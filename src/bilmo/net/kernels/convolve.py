@@ -1,8 +1,8 @@
-"""Convolutions over characters for training: the largest answer of each filter over all places, and its gradient.
+"""Convolutions over characters for training: the largest output of each filter over all places, and its gradient.
 
-The answer of a filter is a sum of what each character of the window contributes at its place. The contributions are
-computed once for the distinct characters of a batch, so an answer costs a few additions of rows. Only the largest
-answer has a gradient, so backward touches one window per filter and word; a general convolution goes through all.
+The output of a filter is a sum of what each character of the window contributes at its place. The contributions are
+computed once for the distinct characters of a batch, so an output costs a few additions of rows. Only the largest
+output has a gradient, so backward touches one window per filter and word; a general convolution goes through all.
 
 Knows: torch. Blind to: words, layers.
 """
@@ -22,7 +22,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 CHUNK_ACTIVATIONS = 1 << 22
-"""Answers of filters in memory at a time (16 MB of float32)."""
+"""Outputs of filters in memory at a time (16 MB of float32)."""
 CHUNK_WORDS = 128
 """Maximum number of words, of similar length, that are computed together."""
 
@@ -50,8 +50,8 @@ class MaxOverPositions(Function):
             found = []
             for piece, length in zip(windows.split(some), lengths.split(some), strict=True):
                 seen = piece[:, : int(length[-1]) + 1]
-                answers = F.embedding_bag(seen.flatten(0, 1), adds, mode="sum")  # sums of rows of (w * A, n)
-                found.append(_largest(answers.view(*seen.shape[:2], number)))
+                outputs = F.embedding_bag(seen.flatten(0, 1), adds, mode="sum")  # sums of rows of (w * A, n)
+                found.append(_largest(outputs.view(*seen.shape[:2], number)))
             best.append(torch.cat([values for values, _ in found]).add_(bias))  # (U, n)
             places = torch.cat([places for _, places in found]).t()
             begins.append(torch.add(first, places.contiguous().long()).flatten())  # (n * U,)
@@ -81,13 +81,13 @@ class MaxOverPositions(Function):
         return None, torch.zeros_like(table).index_copy_(0, used, d_vectors), *d_filters
 
 
-def _largest(answers: Tensor) -> tuple[Tensor, Tensor]:
-    """(U, P, n) to the largest over all places, and the first place that has it, (U, n) each; `answers` is overwritten.
+def _largest(outputs: Tensor) -> tuple[Tensor, Tensor]:
+    """(U, P, n) to the largest over all places, and the first place that has it, (U, n) each; `outputs` is overwritten.
 
     torch.max with indices takes six times as long.
     """
-    places = answers.shape[1]
-    best = answers.amax(dim=1)
-    countdown = torch.arange(places, 0, -1, dtype=answers.dtype, device=answers.device)[:, None]
-    first = places - answers.eq_(best[:, None]).mul_(countdown).amax(dim=1)
+    places = outputs.shape[1]
+    best = outputs.amax(dim=1)
+    countdown = torch.arange(places, 0, -1, dtype=outputs.dtype, device=outputs.device)[:, None]
+    first = places - outputs.eq_(best[:, None]).mul_(countdown).amax(dim=1)
     return best, first.clamp_(max=places - 1)  # a NaN equals nothing

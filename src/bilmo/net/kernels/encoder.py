@@ -20,7 +20,7 @@ from bilmo.net.kernels.packed import PackedLinear
 from bilmo.net.kernels.threads import side_by_side
 
 CHUNK_ACTIVATIONS = 1 << 18
-"""Answers of filters in memory at a time (1 MB of float32), which fit the cache of the processor."""
+"""Outputs of filters in memory at a time (1 MB of float32), which fit the cache of the processor."""
 
 Linear = PackedLinear | Int8Linear
 
@@ -53,7 +53,7 @@ class Tables:
         self._bias = torch.cat([_bias(conv) for conv in convolutions])
 
     def __call__(self, chars: Tensor) -> Tensor:
-        """(U, C) ids to (U, F): the largest answer of each filter."""
+        """(U, C) ids to (U, F): the largest output of each filter."""
         padded = F.pad(chars, (0, self._widest - 1), value=self._beyond)
         windows = padded.unfold(1, self._widest, 1) + self._first  # (U, C, widest)
         best = _largest(windows, self._filters, lambda some: F.embedding_bag(some, self._parts, mode="sum"))
@@ -71,23 +71,23 @@ class Int8Convolutions:
         ]
 
     def __call__(self, chars: Tensor) -> Tensor:
-        """(U, C) ids to (U, F): the largest answer of each filter."""
+        """(U, C) ids to (U, F): the largest output of each filter."""
         embedded = F.embedding(chars, self._table)  # (U, C, E)
-        best = [_largest(embedded.unfold(1, width, 1), number, answer) for width, number, answer in self._products]
+        best = [_largest(embedded.unfold(1, width, 1), number, output) for width, number, output in self._products]
         return torch.cat(best, dim=1)
 
 
-def _largest(windows: Tensor, filters: int, answer: Callable[[Tensor], Tensor]) -> Tensor:
-    """(U, P, any) to (U, F): the largest answer of each filter over all places, a bounded number of places at a time.
+def _largest(windows: Tensor, filters: int, output: Callable[[Tensor], Tensor]) -> Tensor:
+    """(U, P, any) to (U, F): the largest output of each filter over all places, a bounded number of places at a time.
 
-    `answer` maps windows (n, any) to (n, F).
+    `output` maps windows (n, any) to (n, F).
     """
     words, places = windows.shape[:2]
     best = []
     for some in windows.split(max(1, CHUNK_ACTIVATIONS // (filters * places))):
         pieces = some.split(max(1, CHUNK_ACTIVATIONS // (filters * len(some))), dim=1)  # several for a long word
-        answers = [answer(p.reshape(p.shape[0] * p.shape[1], -1)).view(*p.shape[:2], -1).amax(dim=1) for p in pieces]
-        best.append(answers[0] if len(answers) == 1 else torch.stack(answers).amax(dim=0))
+        outputs = [output(p.reshape(p.shape[0] * p.shape[1], -1)).view(*p.shape[:2], -1).amax(dim=1) for p in pieces]
+        best.append(outputs[0] if len(outputs) == 1 else torch.stack(outputs).amax(dim=0))
     return torch.cat(best) if words else windows.new_empty(0, filters, dtype=torch.float32)
 
 

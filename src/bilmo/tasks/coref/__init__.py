@@ -1,1 +1,1 @@
-"""Which mentions in a document mean the same person or thing."""
+"""Which mentions in a document refer to the same person or thing."""

@@ -14,7 +14,7 @@ from bilmo.tasks.data.documents import Clusters
 
 
 class Coreference(Estimator[RawDocument, DocumentItem, Clusters, CorefSettings]):
-    """Finds mentions in documents, and which of them mean the same person or thing.
+    """Finds mentions in documents, and which of them refer to the same person or thing.
 
     >>> Coreference(elmo).fit(documents, clusters).predict(documents)        # doctest: +SKIP
 

@@ -1,4 +1,4 @@
-"""Coreference: which mentions in a document mean the same person or thing.
+"""Coreference: which mentions in a document refer to the same person or thing.
 
 Knows: Task, documents, splitters. Blind to: torch until a head is built, the command line.
 """
@@ -184,7 +184,7 @@ class Coref(Task[RawDocument, DocumentItem, Clusters, CorefSettings]):
     """The specification."""
 
     name = "coref"
-    summary = "which mentions in a document mean the same"
+    summary = "which mentions in a document refer to the same person or thing"
     settings = CorefSettings
     prepared = PreparedCoref
     forms: ClassVar = {name: what for name, what in documents.FORMS.items() if name != "text"}

@@ -21,7 +21,7 @@ DAY = 24 * 3600
 PROGRAM = 0.35e9
 """Bytes of a process that has imported torch."""
 PAYS = 0.5
-"""Machines pay while each does at least this share of what it does alone."""
+"""More machines are worth it while each is at least this fast, compared with a single machine."""
 MOST_MACHINES = 4096
 
 
@@ -67,7 +67,7 @@ class Plan:
     """Seconds of these for the sum of the gradients."""
     words_per_second: float
     efficiency: float
-    """Share of what as many times one process would do."""
+    """Words per second, divided by those of one process times the number of processes."""
     seconds: float
     """Of the whole run, without evaluations."""
     work: Work
