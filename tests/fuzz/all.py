@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuzz import commands, faults, models, runs, sentences, server, tasks, texts
+from fuzz import commands, faults, indexes, models, runs, sentences, server, tasks, texts
 from fuzz.target import Target
 
 KINDS: tuple[type[Target], ...] = (
@@ -30,6 +30,9 @@ KINDS: tuple[type[Target], ...] = (
     runs.ForgedTask,
     tasks.OtherTasks,
     tasks.OtherForgedTasks,
+    indexes.IndexFolder,
+    indexes.ForgedIndex,
+    indexes.IndexRun,
     sentences.Sentences,
     sentences.Texts,
     server.Requests,

@@ -79,8 +79,9 @@ def test_events_add_up(texts, elmo, tmp_path):
     assert sum(step.words for step in steps if isinstance(step, Step)) == words
 
 
-def test_parts_finished_out_of_order_are_used_by_the_next_run(texts, elmo, tmp_path, monkeypatch):
-    output, usual = tmp_path / "uses", index_parts._write_part
+def stopped_with_later_parts(text: Path, elmo: Embedder, output: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The parts that are kept by a run whose first part fails after others are complete."""
+    usual = index_parts._write_part
 
     def late(*given: Any) -> Iterator[Step | Path]:
         if (cut := given[-1]).file.name.startswith("0-"):
@@ -90,17 +91,33 @@ def test_parts_finished_out_of_order_are_used_by_the_next_run(texts, elmo, tmp_p
         assert isinstance(cut, Cut)
         yield from usual(*given)
 
-    monkeypatch.setattr(index_parts, "_write_part", late)
-    with pytest.raises(OutputError, match="the first part fails"):
-        list(index_events(elmo, texts[0], output, workers=2))
-    monkeypatch.undo()
-    monkeypatch.setattr(index_parts, "PART_WORDS", 30)
+    with monkeypatch.context() as patch:
+        patch.setattr(index_parts, "_write_part", late)
+        with pytest.raises(OutputError, match="the first part fails"):
+            list(index_events(elmo, text, output, workers=2))
     kept = part_files(output)
     assert len(kept) >= 3 and not output.exists()
+    return kept
+
+
+def test_parts_finished_out_of_order_are_used_by_the_next_run(texts, elmo, tmp_path, monkeypatch):
+    output = tmp_path / "uses"
+    kept = stopped_with_later_parts(texts[0], elmo, output, monkeypatch)
     first, *steps = index_events(elmo, texts[0], output)
     waiting = sum(int(path.name.split("-")[1]) for path in kept)
     assert isinstance(first, Started) and first.done_characters == waiting > 0
     assert sum(step.characters for step in steps if isinstance(step, Step)) == first.characters - waiting
+    Index.build(elmo, texts[0], tmp_path / "whole")
+    assert content(output) == content(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_damaged_parts_are_computed_again(texts, elmo, tmp_path, monkeypatch, workers):
+    output = tmp_path / "uses"
+    flipped, shortened, *_ = stopped_with_later_parts(texts[0], elmo, output, monkeypatch)
+    flipped.write_bytes(bytes([flipped.read_bytes()[0] ^ 1]) + flipped.read_bytes()[1:])
+    shortened.write_bytes(shortened.read_bytes()[:-100])
+    Index.build(elmo, texts[0], output, workers=workers)
     Index.build(elmo, texts[0], tmp_path / "whole")
     assert content(output) == content(tmp_path / "whole")
 

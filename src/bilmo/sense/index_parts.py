@@ -1,13 +1,15 @@
 """The parts of a text that is indexed: their vectors are computed by this process or by others, and kept in order.
 
-Another process writes the vectors of a part to a file `FIRST-CHARACTERS-TEXT.part` in the work folder. It is appended
-to the segment when all parts before it are there, and then removed; a run that is resumed finds it and uses it.
+Another process writes the vectors of a part to a file `FIRST-CHARACTERS-TEXT.part` in the work folder, which ends with
+their hash. It is appended to the segment when all parts before it are there, and then removed; a run that is resumed
+finds it and uses it.
 
 Knows: Embedder, segments, workers. Blind to: where the text comes from, the folder of an index.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -32,6 +34,8 @@ PART_WORDS = 1 << 15
 """A part ends after the line with this word: a few seconds of work."""
 BATCH_SENTENCES = 256
 """Sentences added at a time."""
+HASH_BYTES = 32
+"""At the end of the file of a part."""
 FILES = "*.part"
 NAME = re.compile(r"(\d+)-(\d+)-[0-9a-f]+\.part")
 """Names of the files of finished parts."""
@@ -108,12 +112,26 @@ def start_workers(elmo: Embedder, mix: How, stored: Stored, statistics: Path, nu
 
 def _write_part(elmo: Embedder, mix: How, stored: Stored, statistics: Path, cut: Cut) -> Iterator[Step | Path]:
     """Compute a part in a worker."""
-    space = Space(mix, read_statistics(statistics))
+    space, content = Space(mix, read_statistics(statistics)), hashlib.blake2b(digest_size=HASH_BYTES)
     with new_file(cut.file) as path, path.open("wb") as file:
         for _, vectors, step in _computed(elmo, space, cut):
-            file.write(packed(vectors, stored).tobytes())
+            rows = packed(vectors, stored).tobytes()
+            content.update(rows)
+            file.write(rows)
             yield step
+        file.write(content.digest())
     yield cut.file
+
+
+def _is_there(cut: Cut) -> bool:
+    """Whether the vectors of a part are in its file; a damaged file is removed, so that they are computed again."""
+    if not cut.file.is_file():
+        return False
+    content = cut.file.read_bytes()
+    whole = hashlib.blake2b(content[:-HASH_BYTES], digest_size=HASH_BYTES).digest() == content[-HASH_BYTES:]
+    if not whole:
+        cut.file.unlink()
+    return whole
 
 
 def _computed(elmo: Embedder, space: Space, cut: Cut) -> Iterator[tuple[list[Place], Floats, Step]]:
@@ -131,7 +149,7 @@ def append_all(
         yield from _from_others(parts, segment, workers)
         return
     for cut in parts:
-        if cut.file.exists():
+        if _is_there(cut):
             _append_file(segment, cut)
             continue
         for some, vectors, step in _computed(elmo, space, cut):
@@ -147,7 +165,7 @@ def _from_others(parts: Iterable[Cut], segment: NewSegment, workers: IndexWorker
     def missing() -> Iterator[Cut]:
         for cut in parts:
             waiting.append(cut)
-            if not cut.file.exists():
+            if not _is_there(cut):
                 yield cut
 
     for _, result in workers.run(missing()):

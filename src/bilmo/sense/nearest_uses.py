@@ -90,15 +90,19 @@ class Approximate:
         faiss = need("faiss", extra="search", purpose="Approximate search")
         try:
             self._index = faiss.read_index(str(path))
-        except RuntimeError as error:
+        except (RuntimeError, MemoryError) as error:
             raise DamagedFile(f"{path}: cannot be read by faiss {faiss.__version__} ({error}).") from None
+        self._path = path
         self._index.nprobe = max(LEAST_PROBED, round(PROBED * self._index.nlist))
 
     def nearest(self, segment: Segment, vector: Floats, most: int) -> tuple[Numbers, Floats]:
         """As the function `nearest`, but a few of the nearest may be missed."""
         wanted = max(LEAST_CANDIDATES, CANDIDATES * most)
         _, found = self._index.search(np.ascontiguousarray(vector[None]), min(wanted, len(segment)))
-        return compared(segment, vector, most, found[0][found[0] >= 0].astype(np.intp))
+        numbers = found[0][found[0] >= 0].astype(np.intp)
+        if numbers.max(initial=0) >= len(segment):
+            raise DamagedFile(f"{self._path}: belongs to another index. Build the index again.")
+        return compared(segment, vector, most, numbers)
 
 
 def write_approximate(folder: Path, target: Path, uses: int, width: int, stored: Stored) -> None:

@@ -9,7 +9,7 @@
     hashes.bin       of all blocks of all .bin files, in this order
 
 While it is built, rows are appended, and names.json is replaced when a part is on the disk: a run that was stopped
-continues from there.
+continues from there. If a file has changed since then, the run starts over.
 
 Knows: places, files read in place. Blind to: models, how vectors are compared.
 """
@@ -18,10 +18,12 @@ Knows: places, files read in place. Blind to: models, how vectors are compared.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -31,11 +33,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilmo.embed.word_space import unit
-from bilmo.errors import BilmoError
-from bilmo.sense.mapped_file import MappedRows, block_hashes, hashes_length
+from bilmo.errors import BilmoError, DamagedFile
+from bilmo.sense.mapped_file import READ_BYTES, MappedRows, block_hashes, hashes_length
 from bilmo.sense.places import Place
 from bilmo.store.atomic import new_file, sync
-from bilmo.store.validate import checked, parse_json
+from bilmo.store.validate import checked, parse_json, regular_file
 
 Floats = NDArray[np.float32]
 Stored = Literal["float16", "int8"]
@@ -62,6 +64,13 @@ class Names:
     """Lines of text that are done."""
     text: str = ""
     """A fingerprint of these lines."""
+    hashes: dict[str, str] = field(default_factory=dict)
+    """Of the content of each file while the segment is built, and of this one without its own hash."""
+
+    def own_hash(self) -> str:
+        """The hash of everything here except itself."""
+        rest = asdict(self) | {"hashes": {name: value for name, value in self.hashes.items() if name != NAMES}}
+        return hashlib.blake2b(json.dumps(rest).encode()).hexdigest()
 
 
 def kinds(width: int, stored: Stored) -> dict[str, np.dtype[Any]]:
@@ -76,12 +85,15 @@ class NewSegment:
     def __init__(self, folder: Path, width: int, stored: Stored) -> None:
         self.folder, self._kinds, self._stored = folder, kinds(width, stored), stored
         folder.mkdir(exist_ok=True)
-        self.names = _read_names(folder / NAMES)
-        sizes = self.names.sizes
         for name in self._kinds:
             (folder / name).touch()
-            if (folder / name).stat().st_size < sizes.get(name, 0):  # the user changed it: start over
-                self.names, sizes = Names(), {}
+            regular_file(folder / name, "Remove it, and run the same command again.")
+        self.names = _read_names(folder / NAMES)
+        self._hashes = {name: _hash_of(folder / name, self.names.sizes.get(name, 0)) for name in self._kinds}
+        if any(value.hexdigest() != self.names.hashes.get(name) for name, value in self._hashes.items()):
+            self.names = Names()  # a file has changed, or there is none yet
+            self._hashes = {name: hashlib.blake2b() for name in self._kinds}
+        sizes = self.names.sizes
         self._files = {name: (folder / name).open("r+b") for name in self._kinds}
         for name, file in self._files.items():
             file.truncate(sizes.get(name, 0))
@@ -130,6 +142,7 @@ class NewSegment:
 
     def _write(self, name: str, data: bytes) -> None:
         self._files[name].write(data)
+        self._hashes[name].update(data)
         self._rows[name] += len(data) // self._kinds[name].itemsize
 
     def commit(self, lines: int, text: str) -> None:
@@ -138,7 +151,9 @@ class NewSegment:
             file.flush()
             os.fsync(file.fileno())
         sizes = {name: self._rows[name] * kind.itemsize for name, kind in self._kinds.items()}
-        self.names = Names(list(self._numbers), self.names.files, sizes, lines, text)
+        hashes = {name: value.hexdigest() for name, value in self._hashes.items()}
+        self.names = Names(list(self._numbers), self.names.files, sizes, lines, text, hashes)
+        hashes[NAMES] = self.names.own_hash()
         with new_file(self.folder / NAMES) as partial:
             partial.write_text(json.dumps(asdict(self.names)), encoding="utf-8")
 
@@ -156,11 +171,22 @@ class NewSegment:
 
 
 def _read_names(path: Path) -> Names:
-    """How far a segment is; nothing, if it was not started."""
+    """How far a segment is; nothing, if it was not started or the file is damaged."""
     try:
-        return read_names(path)
+        found = read_names(path)
     except BilmoError:
         return Names()
+    return found if found.hashes.get(NAMES) == found.own_hash() else Names()
+
+
+def _hash_of(path: Path, size: int) -> Any:
+    """The hash of the first bytes of a file, to be continued."""
+    found = hashlib.blake2b()
+    with path.open("rb") as file:
+        while size and (some := file.read(min(size, READ_BYTES))):
+            found.update(some)
+            size -= len(some)
+    return found
 
 
 def read_names(path: Path) -> Names:
@@ -189,7 +215,7 @@ class Segment:
     """A complete segment, read in place."""
 
     def __init__(self, folder: Path, width: int, stored: Stored, hashes: bytes, names: Names, remedy: str) -> None:
-        self._names = names
+        self._names, self._folder, self._remedy = names, folder, remedy
         at = 0
         files: dict[str, MappedRows] = {}
         for name, kind in kinds(width, stored).items():
@@ -230,19 +256,30 @@ class Segment:
 
     def words(self, uses: NDArray[np.intp]) -> list[str]:
         """The words of some uses."""
-        return [self._names.words[number] for number in self._files[WORDS].take(uses)]
+        with self._fitting():
+            return [self._names.words[number] for number in self._files[WORDS].take(uses)]
 
     def place(self, use: int) -> tuple[Place, int]:
         """The sentence of a use, and its position there."""
-        (found,) = self._files[USES].part(use, use + 1)
-        (sentence,) = self._files[SENTENCES].part(int(found["sentence"]), int(found["sentence"]) + 1)
-        begin = int(sentence["begin"])
-        text = self._files[TEXT].part(begin, begin + int(sentence["length"])).tobytes().decode()
-        pieces = text.split(END)[:-1]
-        place = Place(
-            [piece.removesuffix(" ") for piece in pieces],
-            [piece.endswith(" ") for piece in pieces],
-            self._names.files[int(sentence["file"])],
-            int(sentence["line"]),
-        )
-        return place, int(found["position"])
+        with self._fitting():
+            (found,) = self._files[USES].part(use, use + 1)
+            (sentence,) = self._files[SENTENCES].part(int(found["sentence"]), int(found["sentence"]) + 1)
+            begin, position = int(sentence["begin"]), int(found["position"])
+            text = self._files[TEXT].part(begin, begin + int(sentence["length"])).tobytes().decode()
+            pieces = text.split(END)[:-1]
+            place = Place(
+                [piece.removesuffix(" ") for piece in pieces],
+                [piece.endswith(" ") for piece in pieces],
+                self._names.files[int(sentence["file"])],
+                int(sentence["line"]),
+            )
+            place.tokens[position]  # there is one
+            return place, position
+
+    @contextmanager
+    def _fitting(self) -> Iterator[None]:
+        """Report numbers in one file that do not fit another, although both have the right hashes."""
+        try:
+            yield
+        except (IndexError, ValueError):
+            raise DamagedFile(f"{self._folder}: its files do not fit each other. {self._remedy}") from None
