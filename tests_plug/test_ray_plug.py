@@ -174,6 +174,10 @@ def test_a_training_run_has_its_text_split_on_a_cluster(cluster: Any, texts: Pat
         bilmo.train(texts / "a.txt", tmp_path / name, workers=workers, **settings)
     files = [(tmp_path / name / "training" / "corpus" / "train.ids").read_bytes() for name in ("one", "cluster")]
     assert files[0] == files[1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bilmo.plug.ray.__version__", "9")
+        with pytest.raises(ConfigError, match=r"has bilmo .*, and the machine that reads the text 9; install"):
+            bilmo.train(texts / "a.txt", tmp_path / "other", workers=on_cluster(), **settings)
 
 
 def test_what_cannot_be_shared_out_is_refused_before_a_cluster_is_needed(

@@ -22,6 +22,7 @@ from typing import Any, Unpack
 
 import torch
 
+from bilmo import __version__
 from bilmo.embed import job
 from bilmo.embed.embedder import Embedder
 from bilmo.embed.inputs import Inputs
@@ -337,7 +338,7 @@ def on_cluster(address: str = "auto") -> Map:
             task = ray.remote(num_cpus=1)(_split)
             shared, rest = ray.put(split), iter(pieces)
             at_once = 2 * max(1, int(ray.cluster_resources().get("CPU", 1)))
-            waiting = deque(task.remote(shared, piece) for piece in islice(rest, at_once))
+            waiting = deque(task.remote(__version__, shared, piece) for piece in islice(rest, at_once))
             while waiting:
                 try:
                     found = ray.get(waiting.popleft())
@@ -348,11 +349,17 @@ def on_cluster(address: str = "auto") -> Map:
                         f"--ray {address}: a part of the text could not be split ({str(error).splitlines()[0]}). Run "
                         "the same command again."
                     ) from None
-                waiting.extend(task.remote(shared, piece) for piece in islice(rest, 1))
+                waiting.extend(task.remote(__version__, shared, piece) for piece in islice(rest, 1))
                 yield found
 
     return mapped
 
 
-def _split(split: Split, piece: list[str]) -> Piece:
+def _split(version: str, split: Split, piece: list[str]) -> Piece:
+    """Split a piece on a node of the cluster; another version may split differently."""
+    if version != __version__:
+        raise ConfigError(
+            f"node {os.uname().nodename} has bilmo {__version__}, and the machine that reads the text {version}; "
+            "install the same version on all nodes"
+        )
     return split(piece)
