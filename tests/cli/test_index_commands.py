@@ -54,7 +54,7 @@ def test_a_text_is_searched_without_an_index(run, folder):
         (("A [bank].",), "name it with --in"),
         (("bank", "--in", "uses"), "is an index, in which a word in square brackets is searched"),
         (("bank", "--same-word", "--in", "text.txt"), "--same-word needs a word in square brackets"),
-        (("A [bank].", "--in", "uses", "--in", "text.txt"), "an index is searched alone"),
+        (("A [bank].", "--in", "uses", "--in", "text.txt"), "an index cannot be combined"),
         (("[A] [bank].", "--in", "uses"), "2 opening and 2 closing square brackets"),
         (("A [bank", "--in", "uses"), "1 opening and 0 closing square brackets"),
         (("[A bank].", "--in", "text.txt"), "hold 2 tokens"),

@@ -45,7 +45,7 @@ def test_an_index_is_grouped_as_its_text(run, another):
         (("bank", "--in", "none.txt"), "no such file"),
         (("cat", "--in", "uses"), "'cat' is not used in uses"),
         (("bank", "--in", "uses", "--mix", "top"), "leave out --mix"),
-        (("bank", "--in", "uses", "--in", "text.txt"), "an index is searched alone"),
+        (("bank", "--in", "uses", "--in", "text.txt"), "an index cannot be combined"),
         (("bank", "--in", "-"), "read twice"),
         (("bank", "--in", "text.txt", "--mix", "all"), "one vector each"),
         (("bank", "--in", "text.txt", "-o", "x.pdf"), ".html, .svg, .png"),

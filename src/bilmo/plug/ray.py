@@ -88,7 +88,7 @@ def embed_folder(
     """
     check(mix, pool, dtype, loading.get("batch_tokens"))
     if loading.get("start") == "carry":
-        raise ConfigError("start='carry' reads a text in order, so it cannot be shared out on a cluster")
+        raise ConfigError("start='carry' reads a text in order, so it cannot be divided among the nodes of a cluster")
     if actors is not None and actors < 1:
         raise ConfigError(f"actors is {actors}; it must be 1 or more")
     arrow()
@@ -307,7 +307,7 @@ def embed_dataset(
     data = need("ray.data", extra="ray", purpose="Embedding a dataset of Ray")
     check(mix, pool, dtype, loading.get("batch_tokens"))
     if loading.get("start") == "carry":
-        raise ConfigError("start='carry' reads a text in order, so it cannot be shared out on a cluster")
+        raise ConfigError("start='carry' reads a text in order, so it cannot be divided among the nodes of a cluster")
     elmo = load(model, **loading)
     settings = EmbedSettings(mix=mix, pool=pool, dtype=dtype, lang=elmo.lang, model=Path(model).name)
     least, most = (actors, actors) if isinstance(actors, int) else actors

@@ -223,7 +223,7 @@ def index_among(texts: Sequence[Path]) -> Index | None:
     if not any(map(is_index, texts)):
         return None
     if len(texts) > 1:
-        raise ConfigError(f"{', '.join(map(str, texts))}: an index is searched alone, without other texts or indexes")
+        raise ConfigError(f"{', '.join(map(str, texts))}: an index cannot be combined with other texts or indexes")
     return Index.open(texts[0])
 
 
