@@ -21,7 +21,7 @@ class Conversion:
     """The result of a conversion, and notes for the user."""
 
     notes: list[str]
-    """How the old model was read: unused tensors, assumed values."""
+    """Notes on how the old model was read: unused tensors, assumed values."""
     dropped: list[str]
     """Parts of the model for which the new layout has no place."""
 

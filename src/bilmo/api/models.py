@@ -23,9 +23,9 @@ class InstalledModel:
     bytes: int
     """Size of its folder."""
     trained_on: str
-    """The amount of text."""
+    """Amount of text that it was trained on."""
     perplexity: str
-    """On text that it was not trained on."""
+    """Perplexity on text that it was not trained on."""
     folder: Path
 
 

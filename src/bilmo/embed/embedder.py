@@ -39,7 +39,7 @@ Pooled = Literal["mean", "max"]
 
 
 class Embedder(LoadedModel):
-    """A model that embeds.
+    """A loaded model, which turns texts into vectors.
 
     Any number of threads may use one Embedder at the same time, also through asyncio's `to_thread`. A forked process
     may use the Embedder of its parent, with one thread for torch. A call changes the Embedder only with start="carry":

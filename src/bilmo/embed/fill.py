@@ -29,11 +29,11 @@ class Candidate:
 
     word: str
     probability: float
-    """Of both directions together; the probabilities of all words add up to 1."""
+    """Probability by both directions together; the probabilities of all words add up to 1."""
     forward: float | None
-    """Given the words before; None if the model has only the other direction."""
+    """Probability given the words before the place; None if the model has only the other direction."""
     backward: float | None
-    """Given the words after."""
+    """Probability given the words after the place; None if the model has only the other direction."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Filled:
 
     sentence: list[str]
     position: int
-    """Where in the sentence the word stands."""
+    """Position of the word in the sentence, from 0."""
     candidates: list[Candidate]
     """The most likely words, the best one first."""
     actual: Candidate

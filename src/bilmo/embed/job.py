@@ -78,18 +78,20 @@ class EmbedSettings:
 
 @dataclass(frozen=True)
 class Started:
-    """Before the first part is computed."""
+    """The run starts, or is resumed; nothing has been computed by it yet."""
 
     sentences: int | None
-    """Of all the input; None if it comes through a pipe."""
+    """Number of texts in the input; None if it comes through a pipe."""
     bytes: int | None
     """Approximate size of the output file; None if the input comes through a pipe."""
     done_parts: int
-    """Finished by the run that is resumed."""
+    """Number of parts that an earlier, interrupted run has finished."""
     done_sentences: int
+    """Number of texts in these parts."""
     characters: int | None
-    """Of all the input; None if it comes through a pipe."""
+    """Number of characters in the input; None if it comes through a pipe."""
     done_characters: int
+    """Number of characters in the finished parts."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """A loaded model: layers, probabilities and vectors of words, as numpy arrays; and the model as a torch module.
 
-Knows: Bundle, the network at work. Blind to: raw text, files of vectors, tasks, the command line.
+Knows: Bundle, running networks. Blind to: raw text, files of vectors, tasks, the command line.
 """
 
 # D one direction, L layers

@@ -1,6 +1,6 @@
 """The options of embedding, and their accepted values.
 
-Knows: mixes, number formats. Blind to: networks at work, files.
+Knows: mixes, number formats. Blind to: running networks, files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A network at work on one device: sentences in groups, through the word cache and the recurrent layers.
+"""Runs a network on one device: sentences in groups, through the word cache and the recurrent layers.
 
 Knows: Bundle, the network, the word cache. Blind to: raw text, files.
 """

@@ -115,7 +115,7 @@ class Whitening:
 
     The vectors of a language model share a large common part, and differ most in a few directions (frequency, length,
     spelling). Both make unrelated words look similar. The fewer vectors there are, the less reliable the variance of a
-    direction is, and the less it is equalised: few vectors are hardly more than centred.
+    direction is, and the less it is equalized: few vectors are hardly more than centred.
     """
 
     centre: Floats

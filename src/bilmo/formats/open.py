@@ -26,7 +26,7 @@ Target = Literal["bilmo", "allennlp"]
 
 @dataclass(frozen=True)
 class Layout:
-    """A kind of model folder: the files it must hold, how to recognise it, and its reader."""
+    """A kind of model folder: the files it must hold, how to recognize it, and its reader."""
 
     needs: str
     fits: Callable[[Path], bool]

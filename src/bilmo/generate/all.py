@@ -1,4 +1,4 @@
-"""All tasks, those that write included: the list that the command line uses.
+"""All tasks, including those that write text: the list that the command line uses.
 
 Knows: the specification of every task. Blind to: what is in them.
 """

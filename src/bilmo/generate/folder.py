@@ -1,4 +1,4 @@
-"""Load any saved task, those that write included.
+"""Load any saved task, including those that write text.
 
 Knows: the list of tasks. Blind to: single tasks.
 """

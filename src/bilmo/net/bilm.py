@@ -40,8 +40,8 @@ class BiLM(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialise the weights with the distributions that bilm-tf uses."""
-        if next(self.parameters()).is_meta:  # meta tensors have no values, and initialising them takes a second
+        """Initialize the weights with the distributions that bilm-tf uses."""
+        if next(self.parameters()).is_meta:  # meta tensors have no values, and initializing them takes a second
             return
         self.words.reset_parameters()
         for stack in self.stacks.values():

@@ -49,7 +49,7 @@ class CharsConfig:
     )
     """(characters seen at once, number of filters) for each convolution."""
     activation: Literal["relu", "tanh"] = "relu"
-    """Applied after the max over positions."""
+    """Function that is applied after the max over positions."""
     highways: int = 2
     """Highway layers over the concatenated filters."""
     max_characters: int | None = 50

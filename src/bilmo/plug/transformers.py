@@ -78,7 +78,7 @@ class BilmoModel(PreTrainedModel):
         self.post_init()
 
     def _init_weights(self, module: torch.nn.Module) -> None:
-        """Weights are initialised by the network itself."""
+        """Weights are initialized by the network itself."""
 
     def forward(
         self,

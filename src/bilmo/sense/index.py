@@ -69,7 +69,7 @@ class Use:
     tokens: list[str]
     """The tokens of the sentence."""
     position: int
-    """Where among the tokens the word stands."""
+    """Position of the word among the tokens, from 0."""
 
 
 class Index:

@@ -49,7 +49,7 @@ class Use:
     line: int
     x: float
     y: float
-    """The place on the map."""
+    """x and y: the place on the map."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Sense:
     typical_words: list[str]
     """Words that are typical near these uses."""
     uses: list[Use]
-    """The most typical ones first."""
+    """Uses of the group, the most typical ones first."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Senses:
     word: str
     senses: list[Sense]
     total: int
-    """Uses in the text; those that were grouped may be fewer."""
+    """Number of uses in the text; those that were grouped may be fewer."""
     silhouettes: dict[int, float]
     """The mean silhouette of each number of groups that was tried; `bilmo.sense.groups` explains the choice."""
 

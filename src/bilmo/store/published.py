@@ -26,14 +26,14 @@ class PublishedModel:
     page: str
     """The page that describes it."""
     address: str
-    """What the addresses of its files start with."""
+    """Beginning of the addresses of its files."""
     files: tuple[str, ...]
-    """Below the address."""
+    """Paths of its files, which follow the address."""
     text: str = ""
-    """What it was trained on."""
+    """Text that it was trained on."""
     licence: str = ""
     parameters: float | None = None
-    """In millions."""
+    """Number of parameters, in millions."""
     lang: str = ""
     """How its training text was split."""
     sha256: dict[str, str] = field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 A run makes an output, a file or a folder, and has a work folder with
 
-    bilmo.lock   held by the process that is at work
+    bilmo.lock   held by the process that computes the run
     run.json     what the run was started with; once it is there, the run can be resumed, with exactly that
 
 and whatever the run keeps to resume from: checkpoints, finished parts. `store.atomic` has the rest: `new_file` for
@@ -66,7 +66,7 @@ class _Description:
 
 
 class Run:
-    """A run at work: its work folder is locked, and it may use all files in it."""
+    """A run in progress: its work folder is locked, and it may use all files in it."""
 
     def __init__(self, work: Path, kind: str, identity: Identity | None, *, resumed: bool) -> None:
         self.work, self._kind, self._identity = work, kind, identity

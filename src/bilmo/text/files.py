@@ -25,7 +25,7 @@ STDIN = Path("-")
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
 """One path or several, as a user of Python gives them."""
 
-# A compressed file is recognised by its first bytes, whatever its name.
+# A compressed file is recognized by its first bytes, whatever its name.
 GZIP, XZ, ZSTD = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 ZSTD_MODULE = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 LONGEST_LINE = 1 << 26

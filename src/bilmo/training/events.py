@@ -31,7 +31,7 @@ class Progress:
     skipped: int = 0
     """Steps that exploded and did not change the weights."""
     usual_loss: float | None = None
-    """A running mean, nats per word, by which an exploding step is recognised."""
+    """A running mean, nats per word, by which an exploding step is recognized."""
     finished: bool = False
     corpus: str = ""
     """Identifies the corpus; empty for one that was made before corpora had hashes."""
@@ -109,17 +109,17 @@ class Evaluation:
     """Perplexity on held-out text, by the full softmax."""
 
     number: int
-    """Of the step before it."""
+    """Number of the last step before the evaluation."""
     forward: float
     backward: float
     mean: float
-    """exp of the mean of both losses."""
+    """Perplexity of both directions together: exp of the mean of both losses."""
     known: float
-    """The same over known words only: a small vocabulary makes `mean` look better than it is."""
+    """The same for words in the vocabulary only, because unknown words are easy to predict and lower `mean`."""
     words: int
     """Words predicted, including boundaries."""
     best: bool
-    """Better than all evaluations before."""
+    """Whether this evaluation is better than all before it."""
 
     def __str__(self) -> str:
         return (

@@ -50,7 +50,8 @@ class TextRecipe:
     """Distinct words of the text that are kept, the most frequent ones; rarer words are read as `<UNK>`. It bounds the
     memory of a large text; none means all words."""
     min_count: int = 1
-    """Rarer words count as `<UNK>` when they are predicted; as input they keep their characters."""
+    """Minimum count of a word. Rarer words count as `<UNK>` when they are predicted; as input they keep their
+    characters."""
     vocab_size: int | None = None
     """Number of words that can be predicted, the most frequent ones and the marks; none means all."""
 
@@ -79,7 +80,7 @@ class NetworkRecipe:
     filters: tuple[tuple[int, int], ...] = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
     """Filters of the character CNN: pairs of a width in characters and a number of filters."""
     activation: Literal["relu", "tanh"] = "relu"
-    """Applied to the largest output of each filter."""
+    """Function that is applied to the largest output of each filter."""
     highways: int = 1
     """Highway layers over the filters, before the projection, as published."""
     word_highways: int = 0
@@ -188,7 +189,8 @@ class TrainRecipe:
     samples: int = 4096
     """sampled: number of words that the target is compared with in a step."""
     prior: Literal["counts", "flat"] = "counts"
-    """counts: a new softmax starts with the word counts and learns to expect unknown words. flat: neither."""
+    """counts: a new softmax starts with the word counts and learns to expect unknown words. flat: it starts with equal
+    probabilities."""
     head_first: float = 0.3
     """Share of the run in which only the softmax is trained, if a model to fine-tune came without one."""
     optimizer: Literal["adam", "adagrad", "sgd"] = "adam"
@@ -202,12 +204,12 @@ class TrainRecipe:
     clip: float = 5.0
     """Bound on the norm of all gradients together."""
     dropout: float = 0.1
-    """On the input of every layer and before the softmax."""
+    """Dropout on the input of every layer and before the softmax."""
     vector_dropout: float = 0.0
     """chars+vectors: share of the distinct words of a step that are read by their characters only, without their
     vector, as words that have no vector always are."""
     weight_decay: float = 0.0
-    """Against overfitting on a small text."""
+    """Weight decay, which reduces overfitting on a small text."""
     average: float = 0.0
     """Decay of a running average of the weights: the share of its old value kept at each step; 0 for no average."""
     epochs: float = 10

@@ -46,13 +46,13 @@ class Hypothesis:
     tokens: list[str]
     """Its target words; a mark on one says that no space follows or precedes it."""
     log_probability: float
-    """Of all tokens and the end."""
+    """Log-probability of all tokens and the end together."""
     score: float
     """The log-probability, divided by the length penalty, and lowered by the coverage penalty."""
     probabilities: list[float]
-    """Of each token, and of the end."""
+    """Probability of each token, and of the end."""
     attention: NDArray[np.float32]
-    """(tokens and end, source tokens)"""
+    """(tokens and end, source tokens): how much attention each token, and the end, gave to each source token."""
 
 
 class GenerateHead(Head[PairItem, str]):

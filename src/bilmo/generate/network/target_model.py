@@ -101,7 +101,7 @@ class TargetModel:
 
 
 class TargetRows:
-    """The model at work, one word after the other in each row."""
+    """Runs the model, one word after the other in each row."""
 
     def __init__(self, elmo: Embedder, number: int) -> None:
         self._network = elmo.bundle.shared_network()

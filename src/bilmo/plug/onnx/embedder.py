@@ -1,4 +1,4 @@
-"""An ONNX file of a model at work: texts and sentences to numpy arrays by onnxruntime, without torch.
+"""Runs a model from an ONNX file: texts and sentences to numpy arrays by onnxruntime, without torch.
 
 Knows: onnxruntime, Indexer, how text is split. Blind to: torch, networks, how the file was made.
 """

@@ -42,7 +42,7 @@ class WordSense:
 
     begin: int
     end: int
-    """Positions of its tokens; the end is not included."""
+    """begin and end: positions of its tokens; the end is not included."""
     text: str
     """The word as it is written."""
     lemma: str

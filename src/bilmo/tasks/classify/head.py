@@ -25,7 +25,7 @@ from bilmo.tasks.network.recurrent import Recurrent
 
 
 class TextHead(LabelHead[TextItem, Label]):
-    """(LSTM,) pooling, hidden layers, batch normalisation, one score per label.
+    """(LSTM,) pooling, hidden layers, batch normalization, one score per label.
 
     The second mix joins the outputs of the LSTM; without an LSTM it is pooled and joins those of the hidden layers.
     """
@@ -68,5 +68,5 @@ class TextHead(LabelHead[TextItem, Label]):
         return scores
 
     def _norm_one(self, norm: nn.BatchNorm1d, x: Tensor) -> Tensor:
-        """A batch of one text has no variance of its own, so it is normalised as in prediction."""
+        """A batch of one text has no variance of its own, so it is normalized as in prediction."""
         return F.batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps)

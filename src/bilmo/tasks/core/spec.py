@@ -8,7 +8,7 @@ A task is a folder with one subclass of `Task`, and one line in `tasks/all.py`:
 
 This file and the specifications of the tasks do not import torch, so that help screens are fast.
 
-Knows: settings, scores. Blind to: single tasks, files, networks at work.
+Knows: settings, scores. Blind to: single tasks, files, running networks.
 """
 
 from __future__ import annotations

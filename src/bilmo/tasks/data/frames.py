@@ -42,7 +42,7 @@ class Marked(NamedTuple):
 
     tokens: Sequence[str]
     predicates: Sequence[int]
-    """Their positions among the tokens, counted from 0."""
+    """Positions of the predicates among the tokens, counted from 0."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class Span(NamedTuple):
     """A part of a text: `context[begin:end]` is `text`."""
 
     begin: int
-    """The number of characters before it."""
+    """Number of characters of the context before the part."""
     end: int
     text: str
 
