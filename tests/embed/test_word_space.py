@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import bilmo
 from bilmo.embed import word_space
 from bilmo.embed.embedder import Embedder
-from bilmo.embed.word_space import LAYER_0_SHARE, whitened
+from bilmo.embed.word_space import LAYER_0_SHARE, CommonPart, whitened
 from bilmo.errors import ConfigError, TextError, VocabError
 from bilmo.ids.vocab import MARKS, Vocab
 from bilmo.net.config import CellConfig, TableConfig, WordsConfig
@@ -53,9 +53,9 @@ def unit(values):
 def expected(bundle, elmo):
     """(words, 16): what the documentation says, written plainly."""
     rows = bundle.weights["softmax.weight"][3:].numpy()
-    return unit(
-        np.concatenate([LAYER_0_SHARE * whitened(elmo.word_vectors(WORDS)), unit(rows - rows.mean(axis=0))], axis=1)
-    )
+    left, spreads, right = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+    predicted = left[:, 1:] * spreads[1:] @ right[1:]  # without the direction of the largest spread
+    return unit(np.concatenate([LAYER_0_SHARE * whitened(elmo.word_vectors(WORDS)), unit(predicted)], axis=1))
 
 
 def test_whitened_vectors_have_no_common_part_no_strong_direction_and_length_one():
@@ -80,6 +80,21 @@ def test_a_common_part_does_not_change_the_neighbours():
     values = np.random.default_rng(0).normal(0, 1, (40, 3)).astype(np.float32)
     plain, shifted = (whitened(rows) for rows in (values, values + 100))
     assert np.allclose(plain @ plain.T, shifted @ shifted.T, atol=1e-3)
+
+
+def test_a_direction_that_all_rows_share_does_not_change_the_neighbours():
+    draw = np.random.default_rng(0)
+    rows, frequency = draw.normal(0, 1, (200, 6)), draw.normal(0, 30, 200)
+    rows[:, 2] = 0
+    rows -= rows.mean(axis=0)
+    others = np.column_stack([rows, np.ones(200)])
+    frequency -= others @ np.linalg.lstsq(others, frequency)[0]  # independent of them
+    frequent = rows.copy()
+    frequent[:, 2] = 50 + frequency
+    plain, found = unit(rows), CommonPart.of(frequent).removed(frequent)
+    assert np.allclose(plain @ plain.T, found @ found.T, atol=1e-4)
+    assert CommonPart.of(rows[:1]).removed(rows[:1]).tolist() == [[0] * 6]
+    assert CommonPart.of(rows[:0]).removed(rows[:0]).shape == (0, 6)
 
 
 # Comparing words

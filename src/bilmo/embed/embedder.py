@@ -241,9 +241,9 @@ class Embedder(LoadedModel):
     def __getitem__(self, word: str) -> Vectors:
         """The vector of a word without context, of length 1, by which `bilmo similar` compares words.
 
-        The first half is layer 0, whitened, and reflects the spelling. The second half is the softmax row, and reflects
-        the contexts in which the word occurs; it is 0 for a word that is not in the vocabulary. A model without a
-        softmax has only the first half.
+        The first half is layer 0, whitened, and reflects the spelling. The second half is the softmax row without what
+        all rows have in common, and reflects the contexts in which the word occurs; it is 0 for a word that is not in
+        the vocabulary. A model without a softmax has only the first half.
         """
         found: Vectors = self._words().vectors([word])[0]
         return found

@@ -1,8 +1,8 @@
 """The words of a model, each with one vector without context, ready to be compared by cosine.
 
 Layer 0 of a model mostly reflects the spelling of a word. Its softmax row, if there is one, reflects the contexts in
-which the word occurs. A vector has both, side by side. A word that is not in the vocabulary has no softmax row: where
-one of the compared words has none, all are compared by layer 0 alone.
+which the word occurs. A vector has both, side by side, each without what all words have in common. A word that is not
+in the vocabulary has no softmax row: where one of the compared words has none, all are compared by layer 0 alone.
 
 Knows: LoadedModel, the cache folder. Blind to: text, words in context.
 """
@@ -59,8 +59,7 @@ class WordSpace:
         self._whitening, self._spelled = _layer_0(model, self.words)  # (N, D)
         self._both: Floats | None = None  # (N, 2D)
         if model.bundle.has_softmax:
-            rows = self._softmax_rows(self.words)
-            self._middle = rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1], dtype=np.float32)
+            self._common = CommonPart.of(self._softmax_rows(self.words))
             self._both = self._joined(self._spelled, self.words)
 
     def vectors(self, words: Sequence[str], *, spelled: bool = False) -> Floats:
@@ -92,7 +91,7 @@ class WordSpace:
 
     def _joined(self, spelled: Floats, words: Sequence[str]) -> Floats:
         seen = np.array([word in self._vocab for word in words], dtype=bool)
-        predicted = unit(self._softmax_rows(words) - self._middle) * seen[:, None]
+        predicted = self._common.removed(self._softmax_rows(words)) * seen[:, None]
         return unit(np.concatenate([LAYER_0_SHARE * spelled, predicted], axis=1))
 
     def _softmax_rows(self, words: Sequence[str]) -> Floats:
@@ -107,6 +106,32 @@ def nearest(
     order = np.argsort(-cosines, kind="stable")
     found = ((words[n], float(cosines[n])) for n in order if words[n] not in without)
     return [pair for pair, _ in zip(found, range(most), strict=False)]
+
+
+@dataclass(frozen=True)
+class CommonPart:
+    """What softmax rows have in common: their mean, and the direction in which they differ most.
+
+    That direction follows how frequent words are and when they were added to the vocabulary, not what they mean. With
+    it, words of about the same frequency look similar.
+    """
+
+    mean: Floats
+    direction: Floats
+
+    @classmethod
+    def of(cls, rows: Floats) -> CommonPart:
+        """The common part of these rows (N, D)."""
+        if not len(rows):
+            return cls(*np.zeros((2, rows.shape[1]), dtype=np.float32))
+        mean = rows.mean(axis=0)
+        _, directions = np.linalg.eigh((rows - mean).T @ (rows - mean))
+        return cls(mean, directions[:, -1])
+
+    def removed(self, rows: Floats) -> Floats:
+        """These rows or others without the common part, of length 1."""
+        rows = rows - self.mean
+        return unit(rows - np.outer(rows @ self.direction, self.direction))
 
 
 @dataclass(frozen=True)
