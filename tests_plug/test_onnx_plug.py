@@ -109,7 +109,7 @@ def test_texts_are_embedded_as_by_bilmo(english):
     one = found.embed(texts[0], normalize=True, dtype="float16")
     np.testing.assert_allclose(one.vectors, elmo.embed(texts[0], normalize=True).vectors, atol=1e-3)
     assert one.vectors.dtype == np.float16
-    assert found.embed([["The", "cat"]], mix="all")[0].shape == (3, 2, 256)
+    assert found.embed([["The", "cat"]], mix="all")[0].shape == (3, 2, 512)
     assert found.embed([]) == [] and found.layers([]) == []
 
 

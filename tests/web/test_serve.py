@@ -70,7 +70,7 @@ def test_vectors_are_those_of_embed(server, elmo, options, encoding):
 
 def test_tokens_are_used_as_they_are(server, elmo):
     found = asked(server, "/embed", tokens=[["a b", "c"], []])["results"]
-    assert (found[0]["tokens"], found[0]["offsets"], found[1]["shape"]) == (["a b", "c"], None, [0, 256])
+    assert (found[0]["tokens"], found[0]["offsets"], found[1]["shape"]) == (["a b", "c"], None, [0, 512])
     np.testing.assert_allclose(found[0]["vectors"], elmo.embed([["a b", "c"]])[0], atol=1e-5)
     assert asked(server, "/embed", tokens=["a", "b"])["results"][0]["tokens"] == ["a", "b"]
 
@@ -231,7 +231,7 @@ def test_state(server, elmo, uses):
         ("/embed", {"tokens": ["a" * 300_000]}, 413, "4,096"),
         ("/embed", {"text": ["a b c d e f g h i j k l m n o p "] * 512, "layers": True}, 413, "would take"),
         ("/v1/embeddings", {"model": "en", "input": [1, 2, 3]}, 422, "string"),
-        ("/v1/embeddings", {"model": "en", "input": "a", "dimensions": 5}, 422, "have 256"),
+        ("/v1/embeddings", {"model": "en", "input": "a", "dimensions": 5}, 422, "have 512"),
         ("/v1/embeddings", {"model": "no", "input": "a"}, 404, "there is no model"),
         ("/similar", {"words": [" "]}, 422, "empty"),
         ("/similar", {"text": "a [b]", "model": "zh"}, 422, "there is no index of 'zh'"),
