@@ -4,10 +4,10 @@
 >>> elmo = bilmo.load("en")                                     # an installed model, or the path of any ELMo model
 >>> tokens, vectors = elmo.embed("He sat on the bank.")         # one vector per token: the mean of all layers
 >>> len(tokens), vectors.shape
-(6, (6, 256))
+(6, (6, 512))
 >>> layers = elmo.layers([["The", "cat", "sat"], ["Hello"]])    # one array per sentence
 >>> layers[0].shape                                             # (layers, tokens, width)
-(3, 3, 256)
+(3, 3, 512)
 """
 
 from __future__ import annotations
