@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+import time
 from contextlib import asynccontextmanager
 
 import httpx
@@ -190,6 +191,30 @@ def test_a_large_request_leaves_room_for_others(monkeypatch, first, others, begi
     found = asyncio.run(scenario())
     assert found[0] == ["large"] * first and all(one == ["small"] for one in found[1:])
     assert seen[0].count("large") == begin and (not others or "small" in seen[0])
+
+
+def test_clients_that_come_back_at_once_share_their_batches(monkeypatch):
+    monkeypatch.setattr("bilmo.web.worker.PAUSE", 10.0)  # so that a busy machine is not too slow
+    monkeypatch.setattr("bilmo.web.worker.LONGEST_PAUSE", 2.0)
+    seen = []
+
+    def compute(pieces):
+        seen.append(len(pieces))
+        time.sleep(0.05)
+        return pieces
+
+    async def client(worker, late):
+        await asyncio.sleep(late)
+        for _ in range(4):
+            await worker.texts(0, compute, ["text"], [1])
+
+    async def scenario():
+        worker = Worker(queue=10)
+        await asyncio.gather(*(client(worker, 0.03 * (k > 2)) for k in range(6)))
+        await worker.close()
+
+    asyncio.run(scenario())
+    assert seen.count(6) >= 3  # all of them together, once both groups have met
 
 
 def test_a_text_that_is_larger_than_a_batch_is_taken_alone():

@@ -25,6 +25,9 @@ SHARE = 1024
 """Tokens of one job in a batch, while other jobs wait."""
 GATHER = 0.002
 """Seconds that an idle thread waits for more requests after the first one."""
+PAUSE, LONGEST_PAUSE = 0.05, 0.05
+"""After a batch of several jobs: the share of its time, and the most seconds, that the thread waits for the next
+requests of the same clients. Otherwise clients would fall into two groups that take turns, in batches half as large."""
 MOST_RETRY = 60
 """Highest value of Retry-After, in seconds."""
 Result = TypeVar("Result")
@@ -110,6 +113,7 @@ class Worker:
         self._closing = False
         self._pace = 0.0
         """Seconds per job in the recent past."""
+        self._pause = 0.0
         self._thread = Thread(target=self._run, name="bilmo-server", daemon=True)
         self._thread.start()
 
@@ -179,9 +183,14 @@ class Worker:
                     self._changed.wait()
                 if not self._jobs:
                     return
-            if idle:
-                time.sleep(GATHER)
+                pause = 0.0 if self._closing or self._full() else max(self._pause, GATHER if idle else 0.0)
+            time.sleep(pause)
             self._turn()
+
+    def _full(self) -> bool:
+        """Whether the jobs that wait fill a batch."""
+        waiting = (sum(job.tokens[job.taken :]) if isinstance(job, Texts) else BATCH_TOKENS for job in self._jobs)
+        return sum(waiting) >= BATCH_TOKENS
 
     def _turn(self) -> None:
         """One step of the first job, or one batch of the jobs that can share it."""
@@ -198,6 +207,7 @@ class Worker:
             self._batch(taken)
         seconds = time.perf_counter() - begin
         jobs = max(1, len(taken))
+        self._pause = min(LONGEST_PAUSE, PAUSE * seconds) if jobs > 1 else 0.0
         self._observer.batch(jobs, sum(tokens for _, _, tokens in taken), seconds)
         self._pace += 0.1 * (seconds / jobs - self._pace)
         with self._changed:
