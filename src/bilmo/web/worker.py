@@ -120,12 +120,12 @@ class Worker:
     @property
     def waiting(self) -> int:
         """Jobs that are not finished."""
-        return len(self._jobs)
+        return sum(not job.dropped for job in list(self._jobs))
 
     @property
     def accepts(self) -> bool:
         """Whether another job may come."""
-        return self._thread.is_alive() and not self._closing and len(self._jobs) < self._queue
+        return self._thread.is_alive() and not self._closing and self.waiting < self._queue
 
     async def texts(
         self,
@@ -155,9 +155,9 @@ class Worker:
 
     async def _done(self, job: Job) -> Any:
         with self._changed:
-            if len(self._jobs) >= self._queue:
-                seconds = min(MOST_RETRY, max(1, math.ceil(self._pace * len(self._jobs))))
-                message = f"{len(self._jobs)} requests are waiting already; try again in {seconds} s"
+            if (waiting := self.waiting) >= self._queue:
+                seconds = min(MOST_RETRY, max(1, math.ceil(self._pace * waiting)))
+                message = f"{waiting} requests are waiting already; try again in {seconds} s"
                 raise Refused(429, message, {"Retry-After": str(seconds)})
             self._jobs.append(job)
             self._changed.notify()
