@@ -105,7 +105,7 @@ def test_texts_are_embedded_as_by_bilmo(english):
             assert_same([one.vectors], [other.vectors])
     for pool in ("mean", "max"):
         assert_same([found.embed(texts, pool=pool)], [elmo.embed(texts, pool=pool)])
-        assert found.embed([], pool=pool, mix="concat").shape == (0, 512)
+        assert found.embed([], pool=pool, mix="concat").shape == (0, 1024)
     one = found.embed(texts[0], normalize=True, dtype="float16")
     np.testing.assert_allclose(one.vectors, elmo.embed(texts[0], normalize=True).vectors, atol=1e-3)
     assert one.vectors.dtype == np.float16
