@@ -131,7 +131,8 @@ def test_int8_is_smaller_and_close(english, tmp_path):
     alone = found.layers(sentences[:1])[0]  # the scale of a row is its own
     np.testing.assert_allclose(found.layers(sentences)[0], alone, atol=1e-4)
     plug.export("en", tmp_path / "whole.onnx")
-    assert (tmp_path / "model.onnx").stat().st_size < (tmp_path / "whole.onnx").stat().st_size / 2
+    # Word vectors keep their numbers.
+    assert (tmp_path / "model.onnx").stat().st_size < 0.6 * (tmp_path / "whole.onnx").stat().st_size
 
 
 def test_a_chinese_model_splits_text_by_its_dictionary(tmp_path):
