@@ -112,8 +112,7 @@ def nearest(
 class CommonPart:
     """What softmax rows have in common: their mean, and the direction in which they differ most.
 
-    That direction follows how frequent words are and when they were added to the vocabulary, not what they mean. With
-    it, words of about the same frequency look similar.
+    That direction mostly follows how frequent words are. With it, words of about the same frequency look similar.
     """
 
     mean: Floats
